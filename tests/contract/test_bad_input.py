@@ -335,7 +335,7 @@ def test_the_form_of_the_vectors_makes_no_difference(task):
 
 
 # The kinds that have a core of their own; probes depend on the length of the vectors, as their protocols do.
-OF_DIRECTIONS = ("alignment", "bucc/oracle", "bucc/mteb", "centroids", "clustering", "map", "nearest", "similarity")
+OF_DIRECTIONS = ("alignment", "bucc/oracle", "bucc/mteb", "centroids", "clustering", "map", "similarity")
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e25])

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.data.batching import Batches, Batching, Mixing, Position, collate, epoch_items, matching_sizes
+from isoglot.data.batching import Batches, Batching, Mixing, Position, epoch_items, matching_sizes
 from isoglot.data.groups import Group
 from isoglot.data.table import GroupTable
 from isoglot.errors import CorpusError
@@ -324,10 +324,3 @@ def test_matching_needs_two_languages():
     groups = [Group(("a", "b"), ("aaa", "aaa"))]
     with pytest.raises(CorpusError, match="no group contains sentences of two languages"):
         Batches(table_of(groups), Batching(rows="matching"), seed=1).count()
-
-
-def test_collate_makes_one_batch_of_all_groups():
-    batch = collate(toy_groups([2, 3, 1], hard=1), ENCODER.tokenize, Batching(views=2, anchor="first"))
-    assert sorted(batch.slot.tolist()) == sorted([0, 1, 2, 3, -1, *range(6), -1, 0, 1, -1])
-    assert len(batch.group.unique()) == len(batch.key.unique()) == 3
-    assert len(batch.tokens) == len(batch)

@@ -140,21 +140,14 @@ def test_namespaces_that_are_no_numbers_name_the_line(tmp_path, number):
 # Encodings
 
 WRITTEN = {
-    **{"GB2312": "你好", "gbk": "你好", "gb18030": "你好𠀀", "Big5": "你好", "Shift_JIS": "こんにちは"},
-    **{
-        "EUC-JP": "こんにちは",
-        "ISO-2022-JP": "こんにちは",
-        "EUC-KR": "안녕",
-        "KOI8-R": "привет",
-        "windows-1251": "привет",
-    },
-    **{"windows-1256": "مرحبا", "ISO-8859-1": "Grüße", "iso-8859-15": "5 €", "TIS-620": "สวัสดี", "us-ascii": "hello"},
+    **{"KOI8-R": "привет", "windows-1251": "привет", "windows-1256": "مرحبا", "ISO-8859-1": "Grüße"},
+    **{"iso-8859-15": "5 €", "TIS-620": "สวัสดี", "us-ascii": "hello"},
 }
 
 
 @pytest.mark.parametrize("encoding", WRITTEN)
-def test_text_encodings_that_expat_does_not_know(tmp_path, encoding, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK", 4099)  # characters of several bytes lie across blocks
+def test_declared_encodings_of_one_byte_are_read(tmp_path, encoding, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK", 4099)
     text, declared = WRITTEN[encoding], f'<?xml version="1.0" encoding="{encoding}"?>\n'
     many = (text + " ") * 3000 + text
     path = tmp_path / "a.tmx"
@@ -164,7 +157,7 @@ def test_text_encodings_that_expat_does_not_know(tmp_path, encoding, monkeypatch
     assert read_dump(path)[0].text == many
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("declared", ["", '<?xml version="1.0" encoding="utf-16"?>', '<?xml version="1.0"?>'])
 def test_wide_encodings_with_and_without_a_mark(tmp_path, encoding, declared):
     path = tmp_path / "a.tmx"
@@ -172,26 +165,19 @@ def test_wide_encodings_with_and_without_a_mark(tmp_path, encoding, declared):
     assert next(read_tmx(path)).texts == ("你好 𠀀",)
 
 
-def test_a_byte_order_mark_outranks_the_declaration(tmp_path):
-    path = tmp_path / "a.tmx"
-    text = '<?xml version="1.0" encoding="gb2312"?>' + TMX.format(code="zh", text="你好")
-    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert next(read_tmx(path)).texts == ("你好",)
-
-
-REFUSED = ["UTF-7", "rot13", "hex", "base64", "zlib", "idna", "punycode", "unicode_escape", "raw_unicode_escape"]
+REFUSED = ["UTF-7", "rot13", "hex", "base64", "zlib", "idna", "punycode", "gb2312", "EUC-JP"]
 REFUSED += ["undefined", "nonsense", "cp037", "UTF-16", "mbcs", "", "a b", "é", "x" * 300, "\x01"]
 
 
 @pytest.mark.parametrize("encoding", REFUSED)
 @pytest.mark.parametrize("reader", [read_tmx, read_dump])
-def test_encodings_that_are_none_are_refused_by_name(tmp_path, encoding, reader):
+def test_other_encodings_are_refused(tmp_path, encoding, reader):
     path = tmp_path / "a.xml"
     text = f'<?xml version="1.0" encoding="{encoding}"?><mediawiki><tu/></mediawiki>'
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(CorpusError) as caught:
         list(reader(path))
-    assert str(caught.value).startswith(f"{path}:1: declares the encoding {encoding[:10]!r}"[:-2])
+    assert str(caught.value).startswith((f"{path}:1: ", f"{path}: not a MediaWiki XML dump: line 1: "))
     assert one_line(caught.value)
     assert len(str(caught.value)) < len(str(path)) + 200
 
@@ -213,14 +199,6 @@ def test_any_declared_encoding_is_read_or_refused(tmp_path_factory, encoding, bo
             list(reader(path))
         except CorpusError as error:
             check(error, str(path))
-
-
-def test_bytes_that_do_not_fit_the_declared_encoding_name_it(tmp_path):
-    path = tmp_path / "a.tmx"
-    declared = b'<?xml version="1.0" encoding="EUC-KR"?>\n\n'
-    path.write_bytes(declared + TMX.format(code="ko", text="x").encode().replace(b"x", b"\xff\xff"))
-    with pytest.raises(CorpusError, match=r"a\.tmx:\d: not EUC-KR as the file declares"):
-        list(read_tmx(path))
 
 
 # XML that is well-formed and hostile

@@ -87,7 +87,7 @@ def test_long_texts_are_cut(toy_tokenizer):
 def test_a_table_too_short_for_the_tokenizer_is_refused(toy_tokenizer):
     with pytest.raises(ValueError, match=r"V at least the tokenizer's \d+ tokens, got shape \(3, 4\)"):
         StaticEncoder(torch.zeros(3, 4), toy_tokenizer)
-    with pytest.raises(ValueError, match="max_length must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="max_length is 0; it must be at least 1"):
         StaticEncoder.create(toy_tokenizer, 4, max_length=0)
 
 

@@ -47,7 +47,7 @@ def test_a_swap_that_fails_midway_brings_the_old_model_back(tmp_path, monkeypatc
     real = type(target).replace
 
     def failing(self, destination):
-        if self.name.endswith(".new"):
+        if self.name == "new":
             raise OSError("disk gone")
         return real(self, destination)
 

@@ -33,12 +33,13 @@ def few_texts_too(monkeypatch):
     monkeypatch.setattr(words, "_FEWEST", 0)
 
 
-@pytest.fixture(scope="module", params=["bpe", "unigram", "words"])
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
 def tokenizer(request):
     return train_tokenizer(
-        SENTENCES * 3, 300, model="unigram" if request.param == "unigram" else "bpe",
-        single_ideographs=request.param != "words",
-    )  # fmt: skip
+        SENTENCES * 3,
+        300,
+        model=request.param,
+    )
 
 
 def check(tokenizer, texts, max_length=512):

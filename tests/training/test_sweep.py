@@ -372,8 +372,8 @@ def test_the_project_s_own_designs_are_valid(name):
         for arm in design.arms:
             if not arm.model:
                 recipes.load(arm.recipe or design.recipe, (*design.set, *arm.set))
-        for part in (part for column in design.columns for part in column.parts):
-            assert part.metric in {metric.name for metric in TASKS[part.task].metrics}, (entry, part)
+        for _, (task, _, metric) in design.scores:
+            assert metric in {one.name for one in TASKS[task].metrics}, (entry, task)
 
 
 KILLED = """

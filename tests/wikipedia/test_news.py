@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 
 from isoglot.errors import CorpusError
 from isoglot.evaluation import TASKS
-from isoglot.wikipedia.news import build_news, read_categories
+
+_SPEC = importlib.util.spec_from_file_location("mewsc", Path(__file__).parents[2] / "scripts" / "mewsc.py")
+mewsc = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(mewsc)
+build_news, read_categories = mewsc.build_news, mewsc.read_categories
 
 pytest.importorskip("mwparserfromhell")
 pytest.importorskip("sentencex")

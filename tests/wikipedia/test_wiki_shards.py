@@ -42,8 +42,3 @@ def test_shards_that_are_there_are_not_made_again(tmp_path):
         assert calls == list(range(40, 80))
         assert list(read_shards(tmp_path)) == [f"{2 * i}\n" for i in range(100)]
         write_shards(tmp_path, lambda: pytest.fail("is complete"), work, spread)
-
-
-def test_a_number_of_processes_below_one():
-    with pytest.raises(ValueError, match="workers must be at least 1, got 0"), mapping(0):
-        pass

@@ -17,7 +17,7 @@ language of a group is its rarest one, so an English-Korean pair counts as Korea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from isoglot.data.batch import Batch
-from isoglot.data.groups import Group
-from isoglot.data.table import Array, GroupTable, Tokenize, ragged
+from isoglot.data.table import Array, GroupTable, ragged
 from isoglot.data.tokens import Tokens
 from isoglot.errors import CorpusError
 
@@ -213,16 +212,6 @@ class Batches:
             extras={name: spread(column[groups]) for name, column in self.table.extras.items()}
             | {name: torch.from_numpy(column(selection.rows)) for name, column in self.columns.items()},
         )
-
-
-def collate(groups: Sequence[Group], tokenize: Tokenize, settings: Batching | None = None, *, seed: int = 0) -> Batch:
-    """All given groups as one batch, in memory, for tests and notebooks.
-
-    Choices inside groups follow `settings` (by default every sentence, the anchor drawn by `seed`).
-    """
-    table = GroupTable.build([("groups", groups)], tokenize)
-    whole = (settings or Batching()).model_copy(update={"size": table.sentences or 1, "tokens": 0, "pool": 1})
-    return Batches(table, whole, seed=seed).next()
 
 
 def _boundaries(language_pair: Array, longest: Array, sizes: Array, size: int, tokens: int) -> NDArray[np.int64]:

@@ -460,12 +460,8 @@ def temporary_folder(target: Path) -> Iterator[Path]:
     """A temporary folder next to `target`, removed when the block ends, together with those of killed processes."""
     with exclusive(target):
         target = Path(os.path.realpath(target))
-        beginning = hidden(target, "").name
-        for left in target.parent.iterdir():
-            if not (left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()):
-                continue
-            if (left / MARK).is_file() or next(foreign_files(left, "(?!)"), None) is None:
-                remove_owned(left, _ALL)
+        for left in temporary_folders(target):
+            remove_owned(left)
         folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
         try:
             with writing(target):
@@ -473,10 +469,21 @@ def temporary_folder(target: Path) -> Iterator[Path]:
                 yield folder
         finally:
             if folder.is_dir():
-                remove_owned(folder, _ALL)
+                remove_owned(folder)
 
 
-def remove_owned(folder: Path, known: str) -> None:
+def temporary_folders(target: Path) -> list[Path]:
+    """What killed processes have left next to `target` of their `temporary_folder`."""
+    beginning = hidden(target, "").name
+    return [
+        left
+        for left in (target.parent.iterdir() if target.parent.is_dir() else ())
+        if left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()
+        if (left / MARK).is_file() or next(foreign_files(left, "(?!)"), None) is None
+    ]
+
+
+def remove_owned(folder: Path, known: str = _ALL) -> None:
     """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
     strange = set(foreign_files(folder, known))
     for root, folders, files in os.walk(folder, topdown=False):

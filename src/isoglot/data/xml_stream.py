@@ -1,14 +1,12 @@
 """XML files as a stream of events, for the readers of TMX and of Wikipedia dumps.
 
-The text is decoded here and expat is given UTF-8, because expat knows four encodings only. Decoding and parsing go
-block by block. Only the file itself is read: the DTD it refers to is not fetched, and a file that declares
-entities of its own is rejected, as is one that refers to an entity which only that DTD could declare.
+Expat parses the file block by block, in UTF-8, UTF-16, or the declared encoding of one byte for each character. Only
+the file itself is read: the DTD it refers to is not fetched, and a file that declares entities of its own is rejected,
+as is one that refers to an entity which only that DTD could declare.
 """
 
 from __future__ import annotations
 
-import codecs
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.parsers import expat
@@ -20,27 +18,7 @@ from isoglot.errors import CorpusError
 DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
 
-# Encodings by the names that Python's codecs have. Left out on purpose: UTF-7, because its text can hide markup, the
-# codecs that turn no bytes into text (hex, rot13, idna, unicode_escape and such), and EBCDIC, whose declaration is not
-# ASCII.
-_ENCODINGS = re.compile(
-    r"utf-8|utf-16(-[lb]e)?|utf-32(-[lb]e)?|ascii|iso8859-\d+|cp125\d|cp(437|720|737|775|850|852|855|856|857|858|86\d|874)"
-    r"|koi8-[rtu]|mac-\w+|tis-620|ptcp154|kz1048|hp-roman8|gb2312|gbk|gb18030|big5(hkscs)?|cp9(32|49|50)|shift_jis\w*"
-    r"|euc_\w+|iso2022_\w+|johab"
-)
-_MARKS = (  # UTF-32 first, since its byte order mark begins with that of UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-    (b"<\0\0\0", "utf-32-le"),
-    (b"\0\0\0<", "utf-32-be"),
-    (b"<\0", "utf-16-le"),
-    (b"\0<", "utf-16-be"),
-)
 _PIECE = 1 << 16  # bytes parsed at a time
-_HEAD = 4096  # bytes in which a declaration must end
-_DECLARATION = re.compile(rb"<\?xml\s[^>]*?\sencoding\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 
 
 class XmlError(CorpusError):
@@ -69,7 +47,7 @@ class XmlStream:
     ) -> None:
         self._path, self._on_start, self._on_end = path, start, end
         self.depth = 0
-        self._parser = parser = expat.ParserCreate("utf-8")  # overrides what the file declares
+        self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler = text
@@ -88,7 +66,7 @@ class XmlStream:
         handlers are called for everything before the error first. A truncated file is not an error here.
         """
         fed = 0
-        for block in _pieces(_as_utf8(self._path)):
+        for block in _pieces(read_blocks(self._path, keep_bom=True)):
             problem: CorpusError | None = None
             try:
                 self._parser.Parse(block, False)
@@ -99,6 +77,11 @@ class XmlStream:
                 problem = XmlError(expat.ErrorString(error.code), file=self._path, line=error.lineno)
             except CorpusError as error:
                 problem = error
+            except (LookupError, ValueError):  # of Python's codecs, which expat asks for the declared encoding
+                problem = self.error(
+                    "declares an encoding that is not UTF-8, UTF-16 or one of one byte for each character; convert the "
+                    "file to UTF-8"
+                )
             yield
             if problem is not None:
                 raise problem
@@ -160,59 +143,3 @@ class Gathered:
 def _pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks in small pieces, since all records of a piece are in memory together."""
     return (block[start : start + _PIECE] for block in blocks for start in range(0, len(block), _PIECE))
-
-
-def _as_utf8(path: str | Path) -> Iterator[bytes]:
-    """The file's text converted to UTF-8, without a byte order mark."""
-    blocks = read_blocks(path, keep_bom=True)
-    head = b""
-    for block in blocks:
-        head += block
-        if len(head) >= _HEAD:
-            break
-    name, declared = _encoding(head, path)
-    if name == "utf-8":
-        yield head.removeprefix(codecs.BOM_UTF8)
-        yield from blocks
-        return
-    decoder, line = codecs.getincrementaldecoder(name)(), 1
-    while head:
-        try:
-            text = decoder.decode(head)
-        except UnicodeError as error:
-            raise CorpusError(f"not {declared} as the file declares ({error}); fix it", file=path, line=line) from None
-        line += text.count("\n")
-        if text:
-            yield text.encode()
-        head = next(blocks, b"")
-
-
-def _encoding(head: bytes, path: str | Path) -> tuple[str, str]:
-    """The codec of a file by its first bytes, and its declared name. A byte order mark overrides the declaration."""
-    if head.startswith(codecs.BOM_UTF8):
-        return "utf-8", "UTF-8"
-    for mark, name in _MARKS:
-        if head.startswith(mark):
-            return name, name.upper()
-    found = _DECLARATION.match(head[: head.find(b"?>") + 2])
-    if head.startswith(b"<?xml") and b"?>" not in head[:_HEAD]:
-        raise CorpusError(f"its XML declaration does not end within {_HEAD} bytes; fix it", file=path, line=1)
-    if found is None:
-        return "utf-8", "UTF-8"
-    declared = (found[1] if found[1] is not None else found[2]).decode("latin-1")
-    codec = _codec(declared)
-    if codec is None:
-        problem = f"declares the encoding {shown(declared)}, which cannot be read; convert the file to UTF-8"
-        raise CorpusError(problem, file=path, line=1)
-    if codec.startswith(("utf-16", "utf-32")):
-        problem = f"declares the encoding {shown(declared)}, but is not written in it; correct the declaration"
-        raise CorpusError(problem, file=path, line=1)
-    return codec, declared
-
-
-def _codec(declared: str) -> str | None:
-    try:
-        name = codecs.lookup(declared).name if declared.isascii() else ""
-    except (LookupError, ValueError):  # ValueError: a NUL in the name
-        return None
-    return name if _ENCODINGS.fullmatch(name) else None

@@ -39,6 +39,16 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_forked)
 
 
+def attribute_of(*parts: str, name: str) -> Any:
+    """A property of an encoder that is made of others: the first one's attribute, set in all of them."""
+
+    def write(self: Any, value: Any) -> None:
+        for part in parts:
+            setattr(getattr(self, part), name, value)
+
+    return property(lambda self: getattr(getattr(self, parts[0]), name), write)
+
+
 class Encoder(Model, nn.Module):
     """A `Model` whose vectors have a gradient. A subclass implements these members beside `tokenize` and `fingerprint`.
 

@@ -127,16 +127,12 @@ def read_e5(data: NDArray[np.uint8]) -> tuple[_Header, dict[str, NDArray[np.floa
     (epsilon,), (block,) = cursor.read("f"), cursor.read("i")
     if block != 32:
         raise ValueError(f"blocks of {block} weights are not known")
-    _skip_tokenizer(cursor)
-    tensors = {_name(name): value for name, value in _tensors(cursor, width, inner)}
-    return _Header(width, layers, heads, inner, words, positions, types, float(epsilon)), tensors
-
-
-def _skip_tokenizer(cursor: _Cursor) -> None:
-    pieces, *_special, text = cursor.read("5iQ")
+    pieces, *_special, text = cursor.read("5iQ")  # the tokenizer's tables
     cursor.skip(4 * (pieces + 1) + 4 * pieces + text)
     _characters, size = cursor.read("iI")
     cursor.skip(size)
+    tensors = {_name(name): value for name, value in _tensors(cursor, width, inner)}
+    return _Header(width, layers, heads, inner, words, positions, types, float(epsilon)), tensors
 
 
 def _tensors(cursor: _Cursor, width: int, inner: int) -> Iterator[tuple[str, NDArray[np.float32]]]:

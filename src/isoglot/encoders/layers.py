@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder
+from isoglot.encoders.base import Encoder, attribute_of
 from isoglot.errors import EncoderError
 from isoglot.model import configs, layout, packed
 
@@ -167,10 +167,6 @@ class ActNorm(nn.Module):
             self._set(x.detach())
         return (x + self.shift) * (_FASTER * self.log_scale).exp()
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """The x of y."""
-        return y * (-_FASTER * self.log_scale).exp() - self.shift
-
     @property
     def log_det(self) -> Tensor:
         """The log of |det dy/dx|, the same for every x: the sum of s."""
@@ -214,11 +210,6 @@ class Step(nn.Module):
         """(N, D) to (N, D); only the actnorm changes volume."""
         a, b = self.norm(x)[:, self.order].chunk(2, dim=1)
         return torch.cat([a, b + self._shift(a)], dim=1)
-
-    def inverse(self, y: Tensor) -> Tensor:
-        """The x of y."""
-        a, b = y.chunk(2, dim=1)
-        return self.norm.inverse(torch.cat([a, b - self._shift(a)], dim=1)[:, self.order.argsort()])
 
 
 class Flow(nn.Module):
@@ -264,16 +255,6 @@ class Flow(nn.Module):
             done.append(off)
         return torch.cat([*done, last(vectors)], dim=1)
 
-    def inverse(self, z: Tensor) -> Tensor:
-        """The vectors (N, D) of z, up to rounding."""
-        *parts, vectors = torch.split_with_sizes(z, self._widths(), dim=1)
-        for level in reversed(self.levels):
-            for step in reversed(_steps(level)):
-                vectors = step.inverse(vectors)
-            if parts:
-                vectors = torch.cat([vectors, parts.pop()], dim=1)
-        return vectors
-
     def log_likelihood(self, vectors: Tensor) -> Tensor:
         """(N,) log p(x) in nats: -(|z|^2 + D log 2 pi) / 2 + log |det dz/dx|."""
         z: Tensor = self(vectors)
@@ -284,14 +265,6 @@ class Flow(nn.Module):
     def device(self) -> torch.device:
         """Where the flow is."""
         return next(self.parameters()).device
-
-    def _widths(self) -> list[int]:
-        """Channels that each level gives off, and those of the rest."""
-        dim, widths = self.dim, []
-        for _ in range(len(self.levels) - 1):
-            widths.append(dim // 2)
-            dim -= dim // 2
-        return [*widths, dim]
 
     def save(self, folder: str | Path, *_: Any, **__: Any) -> None:
         """Write config.json and the weights into a module folder, as sentence-transformers asks its modules to."""
@@ -359,6 +332,10 @@ class WithLayer(Encoder):
     Raises ValueError if the layer takes vectors of another width.
     """
 
+    prompt = attribute_of("own", name="prompt")
+    max_length = attribute_of("own", name="max_length")
+    fingerprint = attribute_of("own", name="fingerprint")  # the layer changes no token
+
     def __init__(self, encoder: Encoder, layer: Layer) -> None:
         super().__init__()
         if layer.dim != encoder.dim:
@@ -379,29 +356,6 @@ class WithLayer(Encoder):
         weight = next(self.layer.parameters())
         vectors: Tensor = self.layer(self.own(tokens).to(weight.dtype))
         return vectors
-
-    @property
-    def prompt(self) -> str:
-        """The encoder's prompt."""
-        return self.own.prompt
-
-    @prompt.setter
-    def prompt(self, value: str) -> None:
-        self.own.prompt = value
-
-    @property
-    def max_length(self) -> int:
-        """The encoder's maximum length."""
-        return self.own.max_length
-
-    @max_length.setter
-    def max_length(self, value: int) -> None:
-        self.own.max_length = value
-
-    @property
-    def fingerprint(self) -> str:
-        """The encoder's fingerprint: the layer changes no token."""
-        return self.own.fingerprint
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write the encoder's folder with the layer as one more module, before Normalize if it ends in that."""

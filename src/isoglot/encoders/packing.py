@@ -110,7 +110,8 @@ def _pack_weights(file: Path, weights: str, words: str) -> None:
     from safetensors.torch import load_file, save_file
 
     tensors, packed, facts = load_file(file), {}, {}
-    table = _word_table(tensors)
+    tables = [name for name, values in tensors.items() if "embedding" in name and values.ndim == 2]
+    table = max(tables, key=lambda name: len(tensors[name]), default=None)  # that of the words has the most rows
     for name, values in tensors.items():
         form = words if name == table else weights
         if not values.is_floating_point() or form == FULL:
@@ -126,9 +127,3 @@ def _pack_weights(file: Path, weights: str, words: str) -> None:
             facts[name] = {"columns": values.shape[-1], "unit": unit}
     save_file(packed, file.with_name(WEIGHTS), metadata={"format": "pt", "isoglot": json.dumps(facts)})
     file.unlink()
-
-
-def _word_table(tensors: dict[str, Tensor]) -> str | None:
-    """The name of the embedding table with the most rows, which is that of the words."""
-    tables = [name for name, values in tensors.items() if "embedding" in name and values.ndim == 2]
-    return max(tables, key=lambda name: len(tensors[name]), default=None)

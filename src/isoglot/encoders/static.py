@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
@@ -48,7 +48,7 @@ class StaticEncoder(Encoder):
         *,
         token_weights: bool = False,
         sparse: bool = True,
-        max_length: int = 512,
+        max_length: PositiveInt = 512,
         prompt: str = "",
         prompts: Mapping[str, str] | None = None,
         normalizes: bool = True,
@@ -59,8 +59,6 @@ class StaticEncoder(Encoder):
                 f"the table must be (V, D) with V at least the tokenizer's {tokenizer.get_vocab_size()} tokens, "
                 f"got shape {tuple(table.shape)}"
             )
-        if max_length < 1:
-            raise ValueError(f"max_length must be at least 1, got {max_length}")
         self.table = nn.Parameter(table)
         self.token_weights = nn.Parameter(table.new_ones(len(table), 1)) if token_weights else None
         self.sparse, self.prompt, self.normalizes = sparse, prompt, normalizes
@@ -78,7 +76,7 @@ class StaticEncoder(Encoder):
         seed: int = 0,
         std: float = 0.1,
         token_weights: bool = True,
-        max_length: int = 512,
+        max_length: PositiveInt = 512,
     ) -> StaticEncoder:
         """A new encoder whose rows are drawn from a normal distribution of mean zero and deviation `std`."""
         draw = torch.Generator().manual_seed(seed)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder
+from isoglot.encoders.base import Encoder, attribute_of
 from isoglot.encoders.transformer import TransformerEncoder
 
 
@@ -24,6 +24,9 @@ class Twins(Encoder):
 
     Raises ValueError for two encoders of different width or tokens, and for one with a layer used in training only.
     """
+
+    max_length = attribute_of("first", "second", name="max_length")
+    fingerprint = attribute_of("first", name="fingerprint")
 
     def __init__(self, first: Encoder, second: Encoder) -> None:
         super().__init__()
@@ -65,20 +68,6 @@ class Twins(Encoder):
         if not self.training:
             return self.first(tokens)
         return torch.cat([self.first(tokens), self.second(tokens)], dim=1)
-
-    @property
-    def max_length(self) -> int:
-        """Maximum tokens per text, of both copies."""
-        return self.first.max_length
-
-    @max_length.setter
-    def max_length(self, value: int) -> None:
-        self.first.max_length = self.second.max_length = value
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of one copy."""
-        return self.first.fingerprint
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write the first copy."""

@@ -151,7 +151,7 @@ def _alike(before: Encoder, after: Trimmed, texts: list[str]) -> bool:
 def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
     """The encoder, or the one inside it, that has the vocabulary. Raises EncoderError if there is none to cut."""
     found = [part for part in encoder.modules() if isinstance(part, TransformerEncoder | StaticEncoder)]
-    kinds = " + ".join(kind_of(_backend(part)) for part in found) or "none"
+    kinds = " + ".join(type(_backend(part).model).__name__ for part in found) or "none"
     if kinds not in KINDS:
         raise EncoderError(
             f"cannot trim the vocabulary of a {type(encoder).__name__}: expected one of {', '.join(KINDS)}, got "
@@ -199,17 +199,13 @@ def _copied(
     part = inside(out)
     part.origin = ""
     if isinstance(part, TransformerEncoder):
-        _renumber(part, new)
+        words, config = part.backbone.get_input_embeddings(), part.backbone.config
+        for name, old in _special(config).items():
+            setattr(config, name, new[old])
+        config.vocab_size = words.num_embeddings = len(new)
+        words.padding_idx = None if words.padding_idx is None else new[words.padding_idx]
+        part.pad = new[part.pad]
     return out
-
-
-def _renumber(encoder: TransformerEncoder, new: dict[int, int]) -> None:
-    words, config = encoder.backbone.get_input_embeddings(), encoder.backbone.config
-    for name, old in _special(config).items():
-        setattr(config, name, new[old])
-    config.vocab_size = words.num_embeddings = len(new)
-    words.padding_idx = None if words.padding_idx is None else new[words.padding_idx]
-    encoder.pad = new[encoder.pad]
 
 
 def _saved(tokenizer: Tokenizer, old: Any) -> SavedTokenizer:
@@ -219,11 +215,6 @@ def _saved(tokenizer: Tokenizer, old: Any) -> SavedTokenizer:
 
 
 # Pieces of a tokenizer
-
-
-def kind_of(tokenizer: Tokenizer) -> str:
-    """Unigram, WordPiece, BPE or WordLevel."""
-    return str(type(tokenizer.model).__name__)
 
 
 def used(

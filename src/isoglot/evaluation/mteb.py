@@ -6,8 +6,8 @@ data is `revision_not_applicable`, since they were read from the user's files; i
 evaluation from those written by MTEB. The format is that of `TaskResult` in mteb 2 (Muennighoff et al. 2023, "MTEB:
 Massive Text Embedding Benchmark").
 
-A task is in the table `MTEB` only when its texts are MTEB's too. The numbers of items, and the lengths of the texts by
-which that was verified, are those that mteb 2.26 gives in its `descriptive_stats`:
+A task is in the table `MTEB` (mteb.toml) only when its texts are MTEB's too. The numbers of items, and the lengths of
+the texts by which that was verified, are those that mteb 2.26 gives in its `descriptive_stats`:
 
 - `sts12` to `sts16`: equal; MTEB's copy is SentEval's text, in words between blanks and in lower case;
 - `sts17`: equal except for about a dozen blanks around Arabic sentences; `tatoeba`: equal except for a line feed at the
@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,12 @@ from langcodes import Language
 
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, is_language
-from isoglot.evaluation.tasks.retrieval import LASER_112
 from isoglot.score import Results, Score
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _SIB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 # MTEB takes SIB-200 in one script only for each language that the set has in two.
@@ -47,25 +53,21 @@ _UNKNOWN += "public_training_code public_training_data use_instructions training
 _ABOUT_MODEL: dict[str, Any] = {"framework": [], "similarity_fn_name": "cosine", **dict.fromkeys(_UNKNOWN.split())}
 # Languages for which MTEB's script is not the likely script of CLDR.
 _SCRIPTS = {"kor": "Hang", "orv": "Cyrl", "max": "Deva", "ber": "Tfng"}
-_BITEXT = {name: name for name in ("f1", "accuracy", "precision", "recall")}
-_CORRELATIONS = {"spearman": "cosine_spearman", "pearson": "cosine_pearson"}
-_TOPICS = {"accuracy": "accuracy", "f1/macro": "f1"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MtebTask:
     """The MTEB counterpart of a task: its name, the split, and its metrics as MTEB's fields, the main one first.
 
-    `subsets` are MTEB's, each with its languages; empty where they are named as ours are, by language and script.
-    `sizes` are the items of a subset in the split, `size` those of every other subset.
+    `sizes` are MTEB's subsets, each with its number of items; empty where they are named as ours are, by language and
+    script, all of `size` items.
     """
 
     name: str
     fields: Mapping[str, str]
-    size: int = 0
     split: str = "test"
-    subsets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    size: int = 0
 
     def items(self, subset: str) -> int:
         """How many items MTEB's subset has."""
@@ -76,6 +78,12 @@ class MtebTask:
         """MTEB's main field."""
         return next(iter(self.fields.values()))
 
+    @cached_property
+    def subsets(self) -> dict[str, tuple[str, ...]]:
+        """MTEB's subsets, each with its languages; `en-en` is of one."""
+        names = {name: ["eng"] if name == "default" else name.split("-") for name in self.sizes}
+        return {name: tuple(dict.fromkeys(map(_tagged, codes))) for name, codes in names.items()}
+
 
 def _tagged(code: str) -> str:
     """A language as MTEB writes it: a code of three letters and the script, `deu-Latn`."""
@@ -84,59 +92,13 @@ def _tagged(code: str) -> str:
     return f"{name}-{_SCRIPTS.get(name) or language.maximize().script}"
 
 
-def _pairs(text: str) -> dict[str, tuple[str, ...]]:
-    """Subsets such as `de-en`, with their languages; `en-en` is of one."""
-    return {name: tuple(dict.fromkeys(map(_tagged, name.split("-")))) for name in text.split()}
+def _task(sizes: str = "", **facts: Any) -> MtebTask:
+    names, counts = sizes.split()[::2], map(int, sizes.split()[1::2])
+    return MtebTask(**facts, sizes=dict(zip(names, counts, strict=True)))
 
 
-def _sizes(text: str, ending: str = "") -> dict[str, int]:
-    """Subsets and their items, one after the other."""
-    words = text.split()
-    return {name + ending: int(size) for name, size in zip(words[::2], words[1::2], strict=True)}
-
-
-_TATOEBA = _pairs(" ".join(f"{code}-eng" for code in LASER_112))
-_TATOEBA_SIZES = _sizes(
-    "amh 168 ang 134 arq 911 arz 477 ast 127 awa 231 bos 354 ceb 600 cha 137 csb 253 cym 575 dsb 479 fao 262 fry "
-    "173 gla 829 gsw 117 hsb 483 hye 742 jav 205 kat 746 kaz 575 khm 722 kur 410 mal 687 max 284 mon 440 nov 257 "
-    "orv 835 pms 525 slv 823 swg 112 swh 390 tam 307 tel 234 tha 548 tuk 203 tzl 104 uzb 428 xho 142 yid 848",
-    "-eng",
-)
-_STS17 = _pairs("ko-ko ar-ar en-ar en-de en-en en-tr es-en es-es fr-en it-en nl-en")
-_STS22_V2_SIZES = _sizes(
-    "ar 193 de 514 de-en 158 de-fr 74 de-pl 28 en 197 es 200 es-en 365 es-it 212 fr 101 fr-pl 8 it 407 pl 182 "
-    "pl-en 48 ru 265 tr 208 zh 637 zh-en 161"
-)
-_STS22_SIZES = _sizes(
-    "ar 195 de 514 de-en 160 de-fr 75 de-pl 28 en 197 es 205 es-en 374 es-it 218 fr 104 fr-pl 8 it 408 pl 187 "
-    "pl-en 49 ru 271 tr 211 zh 656 zh-en 168"
-)
-_STS22 = _pairs(" ".join(_STS22_SIZES))
-_STSB = _pairs("en de es fr it nl pl pt ru zh")
-_MTOP_SIZES = _sizes("de 3549 en 4386 es 2998 fr 3193 hi 2789 th 2765")
-_BUCC_SIZES = _sizes("de-en 9580 fr-en 9086 ru-en 14435 zh-en 1899")
-_BUCC = _pairs(" ".join(_BUCC_SIZES))
-_ENGLISH = {"default": ("eng-Latn",)}
-_ENGLISH_SIZES = {12: 3108, 13: 1500, 14: 3750, 15: 3000, 16: 1186}
-_ALL = {f"{kind}/all": name for kind, name in _CORRELATIONS.items()}
-_XX_EN = {f"{name}/xx-en": name for name in ("f1", "accuracy")}
-_MULTI = "STSBenchmarkMultilingualSTS"
-
-MTEB: dict[str, MtebTask] = {
-    "tatoeba": MtebTask("Tatoeba", _XX_EN, 1000, subsets=_TATOEBA, sizes=_TATOEBA_SIZES),
-    "bucc/mteb": MtebTask("BUCC", _BITEXT, subsets=_BUCC, sizes=_BUCC_SIZES),
-    "bucc/mteb-v2": MtebTask("BUCC.v2", _BITEXT, subsets=_BUCC, sizes=_BUCC_SIZES),
-    **{f"sts{year}": MtebTask(f"STS{year}", _ALL, size, subsets=_ENGLISH) for year, size in _ENGLISH_SIZES.items()},
-    "sts-b/mteb": MtebTask("STSBenchmark", _ALL, 1379, subsets=_ENGLISH),
-    "sick-r/mteb": MtebTask("SICK-R", _ALL, 9927, subsets=_ENGLISH),
-    "sts17": MtebTask("STS17", _CORRELATIONS, 250, subsets=_STS17, sizes={"ko-ko": 2846}),
-    "sts22": MtebTask("STS22.v2", _CORRELATIONS, subsets=_STS22, sizes=_STS22_V2_SIZES),
-    "sts22/v1": MtebTask("STS22", _CORRELATIONS, subsets=_STS22, sizes=_STS22_SIZES),
-    "sts-b-multi": MtebTask(_MULTI, _CORRELATIONS, 1379, subsets=_STSB),
-    "sts-b-multi/dev": MtebTask(_MULTI, _CORRELATIONS, 1500, "dev", _STSB),
-    "mtop": MtebTask("MTOPDomainClassification", _TOPICS, subsets=_pairs(" ".join(_MTOP_SIZES)), sizes=_MTOP_SIZES),
-    "sib-200": MtebTask("SIB200Classification", _TOPICS, 204),
-}
+_TABLES = tomllib.loads((Path(__file__).parent / "mteb.toml").read_text(encoding="utf-8"))
+MTEB: dict[str, MtebTask] = {task: _task(**table) for task, table in _TABLES.items()}
 
 
 def write_mteb(folder: Path, results: Results) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Suites: the main table of each paper as columns over scores, so that one command gives it for any model.
+"""Suites: the main table of each paper as columns over scores (`suites.toml`), so that one command gives any model's.
 
 A column is the mean of the scores it lists, or of other columns. If one of them is missing, the column has no value and
 names it: a mean over fewer languages would look like the paper's number without being comparable.
@@ -6,21 +6,28 @@ names it: a mean over fewer languages would look like the paper's number without
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from isoglot.data.languages import is_language
 from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
-from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_36
-from isoglot.evaluation.tasks.sts import TRACKS_5
 from isoglot.report.tables import Grid, counted, shown
 from isoglot.score import Unit
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 Key = tuple[str, str, str]  # task, subset, metric
 
@@ -96,135 +103,61 @@ def listed(keys: Iterable[Key]) -> str:
     return ", ".join(f"{' '.join(names)} {subset} {metric}" for (subset, metric), names in tasks.items())
 
 
-def _column(label: str, task: str, subsets: str, metric: str) -> Column:
-    return Column(label, tuple((task, subset, metric) for subset in subsets.split()))
+class _Part(BaseModel):
+    """Scores of a metric: of each task and subset, between blanks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    task: str = ""
+    subset: str = ""
+    metric: str = ""
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The scores."""
+        return tuple((task, subset, self.metric) for task, subset in product(self.task.split(), self.subset.split()))
 
 
-def _english(label: str, way: str) -> Column:
-    """The mean of the seven English STS sets."""
-    return Column(label, tuple((name, "eng", f"spearman/{way}") for name in _SEVEN))
+class ColumnTable(_Part):
+    """A column as TOML has it, of one part, of several, or of the `columns` before it; see `suites.toml`.
+
+    In the design of a sweep, `languages` and `data` are those of its tasks.
+    """
+
+    name: str
+    of: tuple[_Part, ...] = ()
+    columns: tuple[str, ...] = ()
+    languages: str = ""
+    data: str = ""
+
+    @model_validator(mode="after")
+    def _one_kind_of_parts(self) -> ColumnTable:
+        whole = [bool(part.task and part.subset and part.metric) for part in (self, *self.of)]
+        if sum((whole[0], bool(self.of), bool(self.columns))) != 1 or not all(whole[1:]):
+            raise ValueError("write task, subset and metric, a list `of` such tables, or columns")
+        return self
 
 
-_SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
-_LANGUAGES_OF_EASE = "ara cat ces deu epo fra ita jpn kor nld pol por rus spa swe tur"
-# The 18 languages of EASE's training without English, and without Persian, which its code skipped.
-_EASE_16 = tuple(_LANGUAGES_OF_EASE.split())
-# All others of LASER's except Persian: 95, although the paper states 94.
-_EASE_95 = tuple(code for code in LASER_112 if code not in (*_EASE_16, "pes"))
-_QUICK = ("deu", "fra", "jpn", "kor", "swh", "amh", "tha")
+def columns_of(tables: Sequence[ColumnTable]) -> tuple[Column, ...]:
+    """The columns. Raises ValueError for two of one name, and for one of a column that is not before it."""
+    columns: dict[str, Column] = {}
+    for table in tables:
+        if table.name in columns:
+            raise ValueError(f"two columns have the name {table.name!r}; give each its own")
+        if unknown := [name for name in table.columns if name not in columns]:
+            raise ValueError(f"{table.name}: columns: {unknown[0]!r} is not a column before it")
+        of: list[Key | Column] = [columns[name] for name in table.columns]
+        of += [key for part in table.of or (table,) for key in part.keys]
+        columns[table.name] = Column(table.name, tuple(of))
+    return tuple(columns.values())
 
-_QUICK_SUITE = Suite(
-    "a first look: Tatoeba in seven languages, STS17, one topic probe",
-    (
-        _column("Tatoeba-7", "tatoeba", " ".join(f"{code}-eng" for code in _QUICK), "accuracy/mean"),
-        _column("STS17, 5 tracks", "sts17", "tracks-5", "spearman"),
-        _column("SIB-200, 3 languages", "sib-200", "deu_Latn kor_Hang swh_Latn", "accuracy"),
-    ),
-    {"tatoeba": _QUICK, "sib-200": ("deu", "kor", "swh")},
-)
 
-_TATOEBA_OF_XTREME = (
-    _column("Tatoeba-14", "tatoeba", "xtreme-14", "accuracy/en-xx"),
-    _column("Tatoeba-36", "tatoeba", "xtreme-36", "accuracy/en-xx"),
-)
+def _suite(about: str, columns: list[dict[str, Any]], languages: Mapping[str, str] = MappingProxyType({})) -> Suite:
+    tables = [ColumnTable.model_validate(table) for table in columns]
+    return Suite(about, columns_of(tables), {task: tuple(codes.split()) for task, codes in languages.items()})
 
-_MPCL = (
-    _column("BUCC", "bucc/xtreme", "de-en fr-en ru-en zh-en", "f1"),
-    *_TATOEBA_OF_XTREME,
-    _column("STS17", "sts17", "mteb-11", "spearman"),
-    _column("STS22", "sts22/v1", "mpcl-17", "spearman"),  # the paper is older than revision 2
-    _column("MTOP", "mtop", "mtop-6", "accuracy"),
-)
 
-_MOCO = (
-    _column("Tatoeba zh-en", "tatoeba", "cmn-eng", "accuracy/xx-en"),
-    _column("Tatoeba en-zh", "tatoeba", "cmn-eng", "accuracy/en-xx"),
-    _column("BUCC zh-en", "bucc/moco", "zh-en", "f1"),
-    _english("STS wmean", "wmean"),
-    _english("STS all", "all"),
-)
-
-_MSIMCSE = (
-    _column("BUCC", "bucc/oracle", "de-en fr-en ru-en zh-en", "f1"),
-    *_TATOEBA_OF_XTREME,  # which its paper follows; its code prints both directions
-    _column("Tatoeba-14 both ways", "tatoeba", "xtreme-14", "accuracy/mean"),
-    _column("Tatoeba-36 both ways", "tatoeba", "xtreme-36", "accuracy/mean"),
-    *(_column(f"STS17 {name}", "sts17", name, "spearman") for name in TRACKS_5),
-    _column("TNEWS purity", "tnews", "zho", "purity/macro"),
-    _column("PAWS-X", "paws-x/finetune", "xtreme-7", "accuracy"),
-    _column("language id en de fr hi", "language-id", "en-de-fr-hi", "accuracy"),
-    _column("language id en tr ar bg", "language-id", "en-tr-ar-bg", "accuracy"),
-)
-
-_SOFTCL_TATOEBA = tuple(
-    _column(f"Tatoeba {code}", "tatoeba", f"{code}-eng", "accuracy/mean") for code in ("kor", "fra", "jpn", "rus")
-)
-_SOFTCL_BUCC = tuple(_column(f"BUCC {pair}", "bucc/mteb", pair, "accuracy") for pair in ("fr-en", "ru-en"))
-_SOFTCL_FLORES = ("eng_Latn", "kor_Hang", "fra_Latn", "jpn_Jpan", "rus_Cyrl")
-
-_SOFTCL = (
-    *_SOFTCL_TATOEBA,
-    Column("Tatoeba mean", _SOFTCL_TATOEBA),
-    # The paper states both directions, its code has one.
-    _column("Tatoeba mean xx-en", "tatoeba", "kor-eng fra-eng jpn-eng rus-eng", "accuracy/xx-en"),
-    *_SOFTCL_BUCC,
-    Column("BUCC mean", _SOFTCL_BUCC),
-    _column("xSIM", "xsim/flores-devtest", " ".join(map("-".join, permutations(_SOFTCL_FLORES, 2))), "error/ratio"),
-    Column(
-        "STS en",
-        (
-            *((f"sts{year}", "eng", "spearman/all") for year in range(12, 17)),
-            ("sts17", "eng-eng", "spearman"),
-            ("sts22/v1", "eng", "spearman"),  # the paper is older than revision 2
-            ("sts-b/mteb", "eng", "spearman/all"),
-        ),
-    ),
-    _column("STS ko", "sts17", "kor-kor", "spearman"),
-    _column("STS fr", "sts22/v1", "fra", "spearman"),
-    _column("STS ru", "sts22/v1", "rus", "spearman"),
-    _column("STS en-fr", "sts17", "fra-eng", "spearman"),
-)
-
-_EASE = (
-    _english("STS, 7 sets", "all"),
-    _column("STC, 8 sets", "stc", "ease-8", "accuracy"),
-    _column("STS17", "sts17", "extended-10", "spearman"),
-    _column("MewsC-16", "mewsc-16", "ease-16", "accuracy"),
-    _column("Tatoeba-16", "tatoeba", " ".join(f"{code}-eng" for code in _EASE_16), "accuracy/mean"),
-    _column("Tatoeba-95", "tatoeba", " ".join(f"{code}-eng" for code in _EASE_95), "accuracy/mean"),
-    _column("MLDoc", "mldoc", "mldoc-7", "accuracy"),
-    _column("BUCC", "bucc/ease", "de-en fr-en ru-en zh-en", "f1"),
-)
-
-_SEARCH = (
-    _column("nDCG@10, one language", "retrieval/questions", "monolingual", "ndcg@10"),
-    _column("nDCG@10, two languages", "retrieval/questions", "crosslingual", "ndcg@10"),
-    _column("recall@10", "retrieval/questions", "mean", "recall@10"),
-)
-
-SUITES: dict[str, Suite] = {
-    "quick": _QUICK_SUITE,
-    "mpcl": Suite(
-        "MPCL, the main table: its six columns and their mean", (*_MPCL, Column("mean", _MPCL)), {"tatoeba": XTREME_36}
-    ),
-    "moco": Suite("dual momentum contrast: Chinese and English", _MOCO, {"tatoeba": ("zho",), "bucc/moco": ("zho",)}),
-    "msimcse": Suite(
-        "mSimCSE: retrieval, STS17, clustering, PAWS-X (which fine-tunes the model), language neutrality",
-        _MSIMCSE,
-        {"tatoeba": XTREME_36},
-    ),
-    "softcl": Suite(
-        "soft contrastive alignment: Korean, French, Japanese and Russian with English",
-        _SOFTCL,
-        {
-            "tatoeba": ("kor", "fra", "jpn", "rus"),
-            "bucc/mteb": ("fra", "rus"),
-            "xsim/flores-devtest": ("kor", "fra", "jpn", "rus", "eng"),
-        },
-    ),
-    "ease": Suite("EASE: English and multilingual", _EASE),
-    "search": Suite("questions and paragraphs: in one language, and from eight African languages", _SEARCH),
-}
+_TABLES = tomllib.loads((Path(__file__).parent / "suites.toml").read_text(encoding="utf-8"))
+SUITES: dict[str, Suite] = {name: _suite(**table) for name, table in _TABLES.items()}
 
 
 def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
@@ -255,7 +188,7 @@ def lacking(
     tasks = dict.fromkeys(key[0] for cell in cells for key in cell.lacking)
     available = {task: _found(task, data, languages) for task in tasks}
     for cell in cells:
-        narrowed = [key for key in cell.lacking if _narrowed(key[1], *available[key[0]])]
+        narrowed = [key for key in cell.lacking if _is_left_out(key[1], *available[key[0]])]
         absent = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
         commands = dict.fromkeys(get_command(TASKS[task], data=data) for task in absent) if data else {}
         new = [command for command in commands if command and command not in shown]
@@ -277,6 +210,6 @@ def _found(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[
         return set(), set()
 
 
-def _narrowed(subset: str, available: set[str], asked: set[str]) -> bool:
+def _is_left_out(subset: str, available: set[str], asked: set[str]) -> bool:
     """Whether the requested languages left out this subset although it is there, or part of this average."""
     return subset in available - asked or (asked < available and not any(map(is_language, subset.split("-"))))

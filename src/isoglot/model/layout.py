@@ -12,18 +12,23 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import threading
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from isoglot.data.files import content_digest, exclusive, hidden, writing
+from isoglot.data.files import (
+    content_digest,
+    exclusive,
+    remove_owned,
+    temporary_folder,
+    temporary_folders,
+    writing,
+)
 from isoglot.errors import EncoderError, IsoglotError, OutputError
 from isoglot.model import configs, packed
 from isoglot.model.configs import read_json as read_json
@@ -40,6 +45,7 @@ FILES = "isoglot.files.json"  # in a saved folder: the names of the files that i
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
 
+_NEW, _OLD = "new", "old"  # in the temporary folder of `replacing`
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
@@ -108,22 +114,23 @@ def replacing(folder: str | Path) -> Iterator[Path]:
         return
     with exclusive(path):
         prepare(path)
-        mark = uuid.uuid4().hex[:8]
-        new, old = (hidden(folder, f"{mark}.{state}") for state in ("new", "old"))
-        _new.add(new)
-        try:
-            with writing(path), _full_disk_is_oserror():
-                new.mkdir(parents=True)
-                write_json(new / FILES, {"files": []})  # marks the folder as ours from the start
+        with temporary_folder(folder) as place, writing(path), _full_disk_is_oserror():
+            new, old = place / _NEW, place / _OLD
+            new.mkdir()
+            _new.add(new)
+            try:
                 yield new
-                write_json(new / FILES, {"files": sorted(_entries(new) - {FILES})})
-                _swap(new, folder, old)
-        finally:
-            _new.discard(new)
-            with suppress(OSError):
-                _discard(new)
-                if folder.exists():
-                    _discard(old)
+            finally:
+                _new.discard(new)
+            write_json(new / FILES, {"files": sorted(_entries(new))})
+            if folder.exists():
+                folder.replace(old)
+            try:
+                new.replace(folder)
+            except OSError:
+                if old.exists():
+                    old.replace(folder)
+                raise
 
 
 def prepare(folder: str | Path) -> None:
@@ -133,7 +140,10 @@ def prepare(folder: str | Path) -> None:
     `exclusive` before.
     """
     path, folder = folder, Path(os.path.realpath(folder))
-    _recover(folder)
+    for left in temporary_folders(folder):  # the old model comes back if no new one took its place
+        if (left / _OLD / FILES).is_file() and not os.path.lexists(folder):
+            (left / _OLD).replace(folder)
+        remove_owned(left)
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -158,54 +168,6 @@ def prepare(folder: str | Path) -> None:
     if strange := sorted(present - listed - {FILES}):
         more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
         raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")
-
-
-def _recover(folder: Path) -> None:
-    """Finish what a killed `replacing` began: the old model comes back if no new one took its place; the rest goes."""
-    name = re.compile(re.escape(hidden(folder, "").name) + r"[0-9a-f]{8}\.(new|old)")
-    left = sorted(folder.parent.glob(".*.????????.???")) if folder.parent.is_dir() else []
-    for path in left:
-        found = name.fullmatch(path.name)
-        if found is None or not path.is_dir() or path.is_symlink():
-            continue
-        lost = found[1] == "old" and not os.path.lexists(folder)
-        if lost and any((path / name).is_file() for name in (FILES, "modules.json", "config.json")):
-            path.replace(folder)
-        else:
-            _discard(path)
-
-
-def _discard(folder: Path) -> None:
-    """Remove a folder of `replacing`: a new one with its mark, an old one if nothing in it is unknown.
-
-    An old one is first renamed like a new one, and the mark is removed last, so that half of it never looks like a
-    model.
-    """
-    if not folder.is_dir():
-        return
-    present, listed = _entries(folder), _listed(folder)
-    if folder.name.endswith(".old") and (not present or (listed is not None and present <= listed | {FILES})):
-        folder = folder.replace(folder.with_name(folder.name[: -len("old")] + "new"))
-    if folder.name.endswith(".new") and (listed is not None or not present):
-        for entry in folder.iterdir():
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            elif entry.name != FILES:
-                entry.unlink()
-        (folder / FILES).unlink(missing_ok=True)
-        folder.rmdir()
-
-
-def _swap(new: Path, folder: Path, old: Path) -> None:
-    existed = folder.exists()
-    if existed:
-        folder.replace(old)
-    try:
-        new.replace(folder)
-    except OSError:
-        if existed:
-            old.replace(folder)
-        raise
 
 
 def _entries(folder: Path) -> set[str]:

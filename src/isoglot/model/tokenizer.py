@@ -1,8 +1,8 @@
 """Trains a subword tokenizer on plain sentences, and applies any tokenizer to many texts at once.
 
 One setting must suit scripts with and without spaces. Text is cut into runs of letters, of digits and of other signs,
-each with the space before it, so that a piece never crosses a word of Latin text, while a run of Chinese, Japanese or
-Thai is one stretch in which training is free to find the words.
+each with the space before it, so that a piece never crosses a word of Latin text, while a run of Thai is one stretch in
+which training is free to find the words. Each Chinese character and Japanese kana is a piece of its own.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{_SIGNS}"
 _CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
 _SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
 SPLITS = (_WORDS, _SINGLE)  # what a tokenizer that is trained cuts by; no match contains a space but in front
+_LONGEST = 16  # most characters in a piece of a tokenizer that is trained
 _ALPHABET = 6_000  # most characters of a tokenizer that is trained
 _BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so they are reduced to ids block by block
 
@@ -71,43 +72,45 @@ def train_tokenizer(
     *,
     model: Literal["unigram", "bpe"] = "bpe",
     lowercase: bool = True,
-    single_ideographs: bool = True,
-    special_tokens: Sequence[str] = (),
     min_frequency: int = 2,
-    longest_piece: int = 16,
     sentences: int = 1_000_000,
 ) -> Tokenizer:
     """A tokenizer of at most `vocabulary` pieces, learnt from sentences that are read once.
 
-    model              bpe: fast, and the same for the same texts. unigram: a unigram language model; at least three
-                       times slower, and not exactly reproducible
-    lowercase          case is dropped, which suits small vocabularies
-    single_ideographs  each Chinese character and Japanese kana is a piece of its own; else training joins them
-    special_tokens     come before the pieces, after `<unk>`, which is always number 0
-    min_frequency      pairs seen less often are not joined (bpe)
-    longest_piece      most characters in a piece
-    sentences          of more than these, so many are drawn at random, always the same ones, and kept in memory
+    model          bpe: fast, and the same for the same texts. unigram: a unigram language model; at least three times
+                   slower, and not exactly reproducible
+    lowercase      case is dropped, which suits small vocabularies
+    min_frequency  pairs seen less often are not joined (bpe)
+    sentences      of more than these, so many are drawn at random, always the same ones, and kept in memory
 
     Raises ValueError for an impossible vocabulary or number of sentences, EncoderError if the texts contain no words.
     """
-    specials = [UNKNOWN, *(token for token in special_tokens if token != UNKNOWN)]
-    if vocabulary <= len(specials):
-        raise ValueError(f"vocabulary must exceed the {len(specials)} special tokens, got {vocabulary}")
+    if vocabulary <= 1:
+        raise ValueError(f"vocabulary must be more than the piece for unknown characters, got {vocabulary}")
+    if model not in ("bpe", "unigram"):
+        raise ValueError(f"model must be 'unigram' or 'bpe', got {model!r}")
     if sentences < 1:
         raise ValueError(f"sentences must be at least 1, got {sentences}")
     tokenizer = Tokenizer(models.Unigram() if model == "unigram" else models.BPE(unk_token=UNKNOWN, fuse_unk=True))
-    tokenizer.normalizer = _normalizer(lowercase)
+    case = [normalizers.Lowercase()] if lowercase else []
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *case, normalizers.Strip()])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False),
-            pre_tokenizers.Split(Regex(_SINGLE if single_ideographs else _WORDS), behavior="isolated"),
+            pre_tokenizers.Split(Regex(_SINGLE), behavior="isolated"),
         ]
     )
     drawn, most = _drawn(texts, sentences), min(vocabulary // 2, _ALPHABET)
-    alphabet = _alphabet(drawn, most, lowercase=lowercase) if model == "bpe" else []
-    trainer = _trainer(model, vocabulary, specials, min_frequency, longest_piece, most, alphabet)
+    common: dict[str, Any] = {"vocab_size": vocabulary, "special_tokens": [UNKNOWN], "show_progress": False}
+    if model == "bpe":
+        trainer: trainers.Trainer = trainers.BpeTrainer(
+            min_frequency=min_frequency, max_token_length=_LONGEST, limit_alphabet=most,
+            initial_alphabet=_alphabet(drawn, most, lowercase=lowercase), **common,
+        )  # fmt: skip
+    else:
+        trainer = trainers.UnigramTrainer(unk_token=UNKNOWN, max_piece_length=_LONGEST, **common)
     tokenizer.train_from_iterator(drawn, trainer)
-    if tokenizer.get_vocab_size() <= len(specials):
+    if tokenizer.get_vocab_size() <= 1:
         raise EncoderError("the texts contain no words to learn a tokenizer from; give it sentences")
     return tokenizer
 
@@ -140,41 +143,6 @@ def _alphabet(texts: Sequence[str], size: int, *, lowercase: bool) -> list[str]:
         counts += np.bincount(codes, minlength=len(counts))
     order = np.argsort(-counts, kind="stable")
     return [chr(code) for code in order[:size].tolist()] if counts[order[size]] else []
-
-
-def _normalizer(lowercase: bool) -> normalizers.Normalizer:
-    steps = [normalizers.NFKC(), *([normalizers.Lowercase()] if lowercase else [])]
-    return normalizers.Sequence([*steps, normalizers.Strip()])
-
-
-def _trainer(
-    model: str,
-    vocabulary: int,
-    specials: list[str],
-    min_frequency: int,
-    longest_piece: int,
-    most: int,
-    alphabet: list[str],
-) -> trainers.Trainer:
-    if model == "unigram":
-        return trainers.UnigramTrainer(
-            vocab_size=vocabulary,
-            special_tokens=specials,
-            unk_token=UNKNOWN,
-            max_piece_length=longest_piece,
-            show_progress=False,
-        )
-    if model != "bpe":
-        raise ValueError(f"model must be 'unigram' or 'bpe', got {model!r}")
-    return trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=specials,
-        min_frequency=min_frequency,
-        max_token_length=longest_piece,
-        limit_alphabet=most,
-        initial_alphabet=alphabet,
-        show_progress=False,
-    )
 
 
 def ragged(

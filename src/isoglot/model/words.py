@@ -52,7 +52,8 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> 
 def _known(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> tuple[Tokens, NDArray[np.bool_]]:
     """The ids of the texts whose words are all remembered, and for every text whether it is not one of these."""
     with unpadded(tokenizer, _WHOLE):  # one thread at a time, and none during a fork
-        description = _description(tokenizer)
+        steps = (tokenizer.normalizer, tokenizer.pre_tokenizer)  # what may be changed in a tokenizer that is in use
+        description = (*(step and step.__getstate__() for step in steps), tokenizer.get_vocab_size())
         memory = _memories.get(tokenizer)
         if memory is None or memory.description != description:
             memory = _memories[tokenizer] = _Memory(tokenizer, description)
@@ -137,12 +138,6 @@ class _Memory:
 
 
 _memories: WeakKeyDictionary[Tokenizer, _Memory] = WeakKeyDictionary()  # used under the tokenizer's lock
-
-
-def _description(tokenizer: Tokenizer) -> tuple[Any, ...]:
-    """What may be changed in a tokenizer that is in use."""
-    steps = (tokenizer.normalizer, tokenizer.pre_tokenizer)
-    return (*(step and step.__getstate__() for step in steps), tokenizer.get_vocab_size())
 
 
 def _never_crosses(tokenizer: Tokenizer) -> bool:

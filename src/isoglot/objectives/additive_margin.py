@@ -8,10 +8,12 @@ than every other candidate by m.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range
+from isoglot.objectives.base import Losses, Objective, Range, Temperature
 from isoglot.objectives.kernel import Equation, contrast_both_ways, filter_pairs, matches, pick, same_meaning, unit
 
 
@@ -21,12 +23,12 @@ class AdditiveMargin(Objective):
     Hard negatives are candidates of the first direction; rows of equal key and other group are left out. With margin
     0 it is `info_nce` in two directions.
 
-    Raises ValueError for a temperature out of range (see `TEMPERATURES`) and a margin below 0 or above 2.
+    Raises ValueError for a temperature out of range (see `Temperature`) and a margin below 0 or above 2,
+    which is the most that two cosines differ by.
     """
 
-    def __init__(self, *, margin: float = 0.3, temperature: float = 0.1) -> None:
+    def __init__(self, *, margin: Annotated[float, Range(0, 2)] = 0.3, temperature: Temperature = 0.1) -> None:
         super().__init__()
-        check_range(temperature=(temperature, *TEMPERATURES), margin=(margin, 0, 2))  # two cosines differ by at most 2
         self.margin, self.temperature = margin, temperature
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import count
-from typing import Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
 
@@ -12,9 +13,43 @@ from isoglot.data.batch import Batch
 
 Losses: TypeAlias = dict[str, Tensor]
 
+
+class Range(NamedTuple):
+    """The least and the greatest number that an option of an objective may be, for `Annotated`."""
+
+    least: float
+    greatest: float
+
+    def __str__(self) -> str:
+        return f"at least {self.least:g} and at most {self.greatest:g}"
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is in the range; NaN is in none."""
+        return self.least <= value <= self.greatest
+
+
 # Cosines in float32 are right to about 1e-7, so logits over a temperature of 1e-4 to about 1e-3; over less, rounding
 # decides which candidate is the nearest.
-TEMPERATURES = 1e-4, 1e6
+Temperature: TypeAlias = Annotated[float, Range(1e-4, 1e6)]
+Seed: TypeAlias = Annotated[int, Range(0, 2**32 - 1)]
+
+
+def _checking(make: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that checks numbers by the `Range` in their annotation, and words by their `Literal`."""
+
+    @wraps(make)
+    def call(self: Objective, *args: Any, **options: Any) -> None:
+        hints = get_type_hints(make, include_extras=True)
+        for name, value in options.items():
+            words = get_args(hints.get(name))
+            if get_origin(hints.get(name)) is Literal and value not in words:
+                raise ValueError(f"{name} must be one of {', '.join(words)}, got {value!r}")
+            for extent in getattr(hints.get(name), "__metadata__", ()):
+                if isinstance(extent, Range) and not (isinstance(value, int | float) and extent.holds(value)):
+                    raise ValueError(f"{name} must be {extent}, got {value!r}")
+        make(self, *args, **options)
+
+    return call
 
 
 class Objective(nn.Module):
@@ -31,6 +66,11 @@ class Objective(nn.Module):
     """
 
     copies: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "__init__" in vars(cls):
+            cls.__init__ = _checking(cls.__init__)  # type: ignore[method-assign]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Objective:
         """Move parameters and buffers of floats, as `to` does; counters and keys stay on the host, with the batch's
@@ -95,17 +135,3 @@ def _numbered(name: str, number: int) -> str:
     """The name of a loss of the n-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
     first, slash, rest = name.partition("/")
     return name if number == 1 else f"{first}-{number}{slash}{rest}"
-
-
-def check_range(**values: tuple[float, float, float]) -> None:
-    """Raise ValueError for the first number out of its range; each is given as (value, least, greatest)."""
-    for name, (value, least, greatest) in values.items():
-        if not isinstance(value, int | float) or not least <= value <= greatest:
-            raise ValueError(f"{name} must be at least {least:g} and at most {greatest:g}, got {value!r}")
-
-
-def check_words(kind: type[Objective], arguments: Mapping[str, Any]) -> None:
-    """Raise ValueError for the first argument of a constructor that is not a word of its `Literal` annotation."""
-    for name, hint in get_type_hints(kind.__init__).items():
-        if get_origin(hint) is Literal and arguments[name] not in (words := get_args(hint)):
-            raise ValueError(f"{name} must be one of {', '.join(words)}, got {arguments[name]!r}")

@@ -7,14 +7,14 @@ Binary cross-entropy over the dot product, without any normalisation of the vect
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from isoglot.data.batch import Batch, send
-from isoglot.objectives.base import Losses, Objective, check_range
+from isoglot.objectives.base import Losses, Objective, Range
 from isoglot.objectives.kernel import pick
 
 
@@ -33,9 +33,8 @@ class ContrastiveTension(Objective):
 
     copies: ClassVar[int] = 2
 
-    def __init__(self, *, negatives: int = 7) -> None:
+    def __init__(self, *, negatives: Annotated[int, Range(1, 65536)] = 7) -> None:
         super().__init__()
-        check_range(negatives=(negatives, 1, 65536))
         self.negatives = negatives
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:

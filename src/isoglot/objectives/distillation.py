@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
-from isoglot.objectives.base import Losses, Objective, check_words
+from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import pick, unit
 from isoglot.objectives.teaching import places, teacher_vectors
 
@@ -54,7 +54,6 @@ class Distillation(Objective):
         singles: Literal["skipped", "taught"] = "skipped",
     ) -> None:
         super().__init__()
-        check_words(Distillation, locals())
         if encoder is not None and sizes and "teacher" in sizes and sizes["teacher"] != encoder.dim:
             raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # known before the teacher has encoded the corpus
         self.student, self.smallest = student, 1 if singles == "taught" else 2

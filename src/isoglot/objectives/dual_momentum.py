@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, send
 from isoglot.data.tokens import pack
-from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature
 from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.queues import random_queues
 from isoglot.options import LARGEST
@@ -56,21 +56,14 @@ class DualMomentum(Objective):
         self,
         *,
         encoder: nn.Module,
-        temperature: float = 0.04,
-        momentum: float = 0.999,
-        queue: int = 4096,
+        temperature: Temperature = 0.04,
+        momentum: Annotated[float, Range(0, 1)] = 0.999,
+        queue: Annotated[int, Range(1, LARGEST)] = 4096,
         in_batch_keys: Literal["off", "on"] = "off",
         key_dropout: Literal["off", "on"] = "on",
-        seed: int = 0,
+        seed: Seed = 0,
     ) -> None:
         super().__init__()
-        check_range(
-            temperature=(temperature, *TEMPERATURES),
-            momentum=(momentum, 0, 1),
-            queue=(queue, 1, LARGEST),
-            seed=(seed, 0, LARGEST),
-        )
-        check_words(DualMomentum, locals())
         self.temperature, self.momentum = temperature, momentum
         self.in_batch_keys, self.key_dropout = in_batch_keys == "on", key_dropout == "on"
         self.register_buffer("queues", random_queues(encoder, queue, seed))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +22,8 @@ from torch.nn import functional as F
 from isoglot.data.batch import Batch, send
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.memory import check_memory
-from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature
 from isoglot.objectives.kernel import Equation, contrast, filter_pairs, matches, pick, unit
-from isoglot.options import LARGEST
 
 BOUND = 0.05  # entities without a vector are drawn uniformly between minus this and this
 
@@ -54,24 +53,17 @@ class EntityContrast(Objective):
         *,
         encoder: nn.Module,
         sizes: Mapping[str, int],
-        temperature: float = 10.0,
-        own_hard_weight: float = 1.0,
+        temperature: Temperature = 10.0,
+        own_hard_weight: Annotated[float, Range(-1e4, 1e4)] = 1.0,
         projection: Literal["tanh", "linear"] = "tanh",
         duplicates: Literal["kept", "dropped"] = "kept",
         vectors: Path | None = None,
         entities: Path | None = None,
         missing: Literal["random", "error"] = "random",
-        dim: int = 0,
-        seed: int = 0,
+        dim: Annotated[int, Range(0, 65536)] = 0,
+        seed: Seed = 0,
     ) -> None:
         super().__init__()
-        check_range(
-            temperature=(temperature, *TEMPERATURES),
-            own_hard_weight=(own_hard_weight, -1e4, 1e4),
-            dim=(dim, 0, 65536),
-            seed=(seed, 0, LARGEST),
-        )
-        check_words(EntityContrast, locals())
         if "entity" not in sizes:
             raise ValueError('the groups of the stream have no entities; read them with reader = "entities"')
         self.temperature, self.own_hard_weight = temperature, own_hard_weight

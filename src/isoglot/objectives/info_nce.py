@@ -8,12 +8,12 @@ negatives are rows of negative slot, translations are groups of two.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.base import Losses, Objective, Range, Temperature
 from isoglot.objectives.kernel import (
     Equation,
     contrast,
@@ -40,13 +40,11 @@ class InfoNCE(Objective):
     def __init__(
         self,
         *,
-        temperature: float = 0.05,
+        temperature: Temperature = 0.05,
         direction: Literal["one-way", "two-way"] = "one-way",
-        hard_negative_weight: float = 0.0,
+        hard_negative_weight: Annotated[float, Range(-1e4, 1e4)] = 0.0,
     ) -> None:
         super().__init__()
-        check_range(temperature=(temperature, *TEMPERATURES), hard_negative_weight=(hard_negative_weight, -1e4, 1e4))
-        check_words(InfoNCE, locals())
         self.temperature = temperature
         self.direction = direction
         self.hard_negative_weight = hard_negative_weight

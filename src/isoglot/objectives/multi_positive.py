@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.base import Losses, Objective, Temperature
 from isoglot.objectives.kernel import (
     Equation,
     Rescale,
@@ -41,13 +41,13 @@ class MultiPositive(Objective):
     Deviation: rows of another group with the same key (such as the same premise twice) are left out, where the paper
     would count them as negatives.
 
-    Raises ValueError for a temperature out of range (see `TEMPERATURES`) and an unknown switch.
+    Raises ValueError for a temperature out of range (see `Temperature`) and an unknown switch.
     """
 
     def __init__(
         self,
         *,
-        temperature: float = 0.05,
+        temperature: Temperature = 0.05,
         rescale: Rescale = "matrix",
         anchors: Literal["first", "every"] = "first",
         candidates: Literal["batch", "non-anchors"] = "batch",
@@ -55,8 +55,6 @@ class MultiPositive(Objective):
         extremes: Literal["detached", "live"] = "detached",
     ) -> None:
         super().__init__()
-        check_range(temperature=(temperature, *TEMPERATURES))
-        check_words(MultiPositive, locals())
         self.temperature = temperature
         self.rescale: Rescale = rescale
         self.anchors = anchors

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,8 @@ from torch.nn import functional as F
 
 from isoglot.data.batch import Batch, send
 from isoglot.memory import check_memory
-from isoglot.objectives.base import Losses, Objective, check_range, check_words
+from isoglot.objectives.base import Losses, Objective, Range, Seed
 from isoglot.objectives.kernel import filter_pairs, pick, slot_pairs, unit
-from isoglot.options import LARGEST
 
 
 class Trained(Protocol):
@@ -55,17 +54,14 @@ class PairSoftmax(Objective):
         *,
         encoder: Trained,
         sizes: Mapping[str, int],
-        layers: int = 2,
-        hidden: int = 256,
-        dropout: float = 0.1,
-        classes: int = 3,
+        layers: Annotated[int, Range(0, 64)] = 2,
+        hidden: Annotated[int, Range(1, 65536)] = 256,
+        dropout: Annotated[float, Range(0, 0.99)] = 0.1,
+        classes: Annotated[int, Range(2, 65536)] = 3,
         vectors: Literal["unit", "raw"] = "unit",
-        seed: int = 0,
+        seed: Seed = 0,
     ) -> None:
         super().__init__()
-        check_range(layers=(layers, 0, 64), hidden=(hidden, 1, 65536), classes=(classes, 2, 65536))
-        check_range(dropout=(dropout, 0, 0.99), seed=(seed, 0, LARGEST))
-        check_words(PairSoftmax, locals())
         if "label" not in sizes:
             raise ValueError(
                 'its groups need a whole number called "label"; read data that have one, such as labelled NLI'

@@ -11,13 +11,13 @@ teacher's similarities are symmetric, and one function computes the targets of r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.base import Losses, Objective, Range, Temperature
 from isoglot.objectives.kernel import Equation, Pairs, Shares, contrast, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.teaching import average, places, teacher_vectors
 
@@ -50,20 +50,14 @@ class SoftContrastive(Objective):
         *,
         labels: Literal["priority", "average", "hard"] = "priority",
         priority: tuple[str, ...] = (),
-        temperature: float = 0.1,
-        teacher_temperature: float = 0.1,
+        temperature: Temperature = 0.1,
+        teacher_temperature: Temperature = 0.1,
         tcm: Literal["off", "paper", "code"] = "off",
-        tcm_lambda: float = 0.1,
+        tcm_lambda: Annotated[float, Range(1e-9, 1e6)] = 0.1,
         value: Literal["cross-entropy", "kl"] = "cross-entropy",
         languages: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        check_range(
-            temperature=(temperature, *TEMPERATURES),
-            teacher_temperature=(teacher_temperature, *TEMPERATURES),
-            tcm_lambda=(tcm_lambda, 1e-9, 1e6),
-        )
-        check_words(SoftContrastive, locals())
         self.labels, self.value = labels, value
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.weights = WEIGHTS.get(tcm, (tcm_lambda, 1.0))

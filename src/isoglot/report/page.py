@@ -122,7 +122,7 @@ def page(
     """
     if not any(result for result in results):
         raise EvaluationError("no scores to show; pass results written by `isoglot evaluate`")
-    sections = [section for section in _sections(results, canonical_list(seen)) if section[-1]]
+    sections = {name: content for name, content in _sections(results, canonical_list(seen)).items() if content}
     names = _labels(results)
     models = [(name, result.model if name != result.model else "") for name, result in zip(names, results, strict=True)]
     template = ENVIRONMENT.get_template("page.html")
@@ -136,45 +136,25 @@ def write_page(path: str | Path, results: Sequence[Results], **settings: Any) ->
         stream.write(content)
 
 
-def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[tuple[str, str, str, list[Block]]]:
-    """The identifier, heading, caption and content of each section."""
-    several = len(results) > 1
+def _sections(results: Sequence[Results], seen: Collection[str]) -> dict[str, list[Block]]:
+    """The content of each section, by its identifier; the template has headings and captions."""
     kinds = dict.fromkeys(detail.kind for result in results for score in result for detail in score.details)
     others = [kind for kind in kinds if kind not in ("mistakes", "similarity", "map", "hits")]
     measures = _measures(results)
     main = main_metrics(score for result in results for score in result)
     mains = [one for one in measures if one.metric in main[one.task]]
-    change = "Small numbers: change from the first model; bold: best of a row. " if several else ""
-    values = f"Shares and correlations × 100, distances unscaled. {change}n: test items. "
-    arrow = "↓: lower is better."
-    per = "Change per language from the first model." if several else "Score per language."
-    yield ("summary", "Summary", values + arrow, [_summary(mains, results)])
-    yield ("languages", "By language", per, list(_languages(mains, results, seen)))
-    yield (
-        "alignment",
-        "Alignment and uniformity",
-        "Alignment: mean squared distance between sentences of equal meaning. Uniformity: how unevenly all sentences "
-        "are spread over the sphere. Lower is better for both.",
-        list(_alignment(measures, results)),
-    )
-    yield (
-        "similarity",
-        "Similarity",
-        "Brighter is higher; all models share one scale. In large maps similar rows are adjacent.",
-        list(_similarity(results)),
-    )
-    yield (
-        "maps",
-        "Sentence maps",
-        "Lines join translations. t-SNE preserves neighbourhoods: distances between clusters are not meaningful. Hover "
-        "over a point for its sentence; double-click to enlarge.",
-        list(_maps(results)),
-    )
-    yield ("mistakes", "Worst mistakes", "Sorted from the worst.", list(_details(results, "mistakes")))
-    yield ("hits", "Search results", "Queries and their nearest sentences.", list(_details(results, "hits")))
-    yield ("tables", "More tables", "Other tables recorded by the tasks.", list(_details(results, *others)))
-    yield ("scores", "All scores", values + arrow, list(_all_scores(measures, results)))
-    yield ("settings", "Settings", "As recorded in results.json.", list(_settings(results)))
+    return {
+        "summary": [_summary(mains, results)],
+        "languages": list(_languages(mains, results, seen)),
+        "alignment": list(_alignment(measures, results)),
+        "similarity": list(_similarity(results)),
+        "maps": list(_maps(results)),
+        "mistakes": list(_details(results, "mistakes")),
+        "hits": list(_details(results, "hits")),
+        "tables": list(_details(results, *others)),
+        "scores": list(_all_scores(measures, results)),
+        "settings": list(_settings(results)),
+    }
 
 
 def _measures(results: Sequence[Results]) -> list[Measure]:
@@ -495,7 +475,10 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:
         chosen = list(chain.from_iterable(map(list, islice(queries, most))))
     columns = list(zip(*detail.rows, strict=True))
     numeric = [all(isinstance(cell, int | float) for cell in column) for column in columns]
-    digits = [max(map(_digits, column)) if number else 0 for column, number in zip(columns, numeric, strict=True)]
+    digits = [  # at most three decimals
+        max(len(f"{cell:.3f}".rstrip("0").partition(".")[2]) for cell in column) if number else 0
+        for column, number in zip(columns, numeric, strict=True)
+    ]
     rows = tuple(
         tuple(f"{cell:.{digits[at]}f}" if numeric[at] else str(cell) for at, cell in enumerate(row)) for row in chosen
     )
@@ -504,11 +487,6 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:
     languages = [tag(language if where is None else row[where]) for row in rows]
     cut = f", {len(chosen)} of {len(detail.rows)} shown" if len(chosen) < len(detail.rows) else ""
     return Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages
-
-
-def _digits(cell: str | float) -> int:
-    """The number of decimals to show, at most three."""
-    return len(f"{cell:.3f}".rstrip("0").partition(".")[2])
 
 
 # --- names ---

@@ -55,7 +55,7 @@ from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.scores import Scores, read_results, write_results
-from isoglot.evaluation.suites import SUITES, Column
+from isoglot.evaluation.suites import SUITES, Column, ColumnTable, Key, columns_of
 from isoglot.model import Model, load
 from isoglot.processes import end_with_parent
 from isoglot.progress import clock
@@ -110,32 +110,6 @@ class Arm(_Table):
         return not self.model and (not self.untrained or self.fit == "flow")
 
 
-class _Part(_Table):
-    task: str
-    subset: str
-    metric: str
-
-
-class _Column(_Table):
-    name: str
-    task: str = ""
-    subset: str = ""
-    metric: str = ""
-    of: tuple[_Part, ...] = ()
-    languages: str = ""
-    data: str = ""
-
-    @model_validator(mode="after")
-    def _one_score_or_several(self) -> _Column:
-        if bool(self.of) == bool(self.task and self.subset and self.metric):
-            raise ValueError("write task, subset and metric, or a list `of` such tables")
-        return self
-
-    @property
-    def parts(self) -> tuple[_Part, ...]:
-        return self.of or (_Part(task=self.task, subset=self.subset, metric=self.metric),)
-
-
 class Design(_Table):
     """The arms and the columns of scores to compare (see the module)."""
 
@@ -144,8 +118,14 @@ class Design(_Table):
     control: str = ""
     set: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = Field(min_length=1)
-    columns: tuple[_Column, ...] = ()
+    columns: tuple[ColumnTable, ...] = ()
     negatives: dict[str, Any] | None = Field(None, description="hard negatives that scripts/methods.py mines first")
+
+    @property
+    def scores(self) -> list[tuple[ColumnTable, Key]]:
+        """Each score of the columns."""
+        columns = zip(self.columns, columns_of(self.columns), strict=True)
+        return [(table, key) for table, column in columns for key in column.keys]
 
     @model_validator(mode="after")
     def _arms_are_known(self) -> Design:
@@ -154,14 +134,11 @@ class Design(_Table):
             raise ValueError(f"two arms have the name {max(folders, key=folders.count)!r}; give each its own")
         if self.control and self.control not in (names := [arm.name for arm in self.arms]):
             raise ValueError(f"control {self.control!r} is not an arm; {nearest(self.control, names)}")
-        columns = [column.name for column in self.columns]
-        if len(set(columns)) < len(columns):
-            raise ValueError(f"two columns have the name {max(columns, key=columns.count)!r}; give each its own")
-        for task in dict.fromkeys(part.task for column in self.columns for part in column.parts):
-            entries = [(column, part.subset) for column in self.columns for part in column.parts if part.task == task]
-            if len({column.data for column, _ in entries}) > 1:
+        for task in dict.fromkeys(key[0] for _, key in self.scores):
+            of_task = [(table, subset) for table, (other, subset, _) in self.scores if other == task]
+            if len({table.data for table, _ in of_task}) > 1:
                 raise ValueError(f"columns of {task} name different data; all columns of a task must name the same")
-            if len({column.languages for column, _ in entries}) > 1 and any(subset == "mean" for _, subset in entries):
+            if len({table.languages for table, _ in of_task}) > 1 and any(subset == "mean" for _, subset in of_task):
                 raise ValueError(f"columns of {task} name different languages, and one is the mean over all of them")
         if bare := [arm.name for arm in self.arms if not (arm.recipe or arm.model or self.recipe)]:
             raise ValueError(f"arm {bare[0]!r} has no recipe; set one in the arm, or one for all")
@@ -388,9 +365,7 @@ def sweep(
     except ValueError as error:
         raise EvaluationError(str(error)) from error
     wanted = _tasks_of(design, tasks, languages)
-    folders = {
-        part.task: Path(files) / column.data for column in design.columns if column.data for part in column.parts
-    }
+    folders = {task: Path(files) / table.data for table, (task, _, _) in design.scores if table.data}
     job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, folders)
     ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
@@ -424,14 +399,13 @@ def sweep(
 def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The tasks to run, each with its languages; none means all."""
     languages_of: dict[str, tuple[str, ...]] = {}
-    for column in design.columns:
-        for part in column.parts:
-            codes, before = tuple(column.languages.split()), languages_of.get(part.task)
-            union = tuple(dict.fromkeys((*before, *codes))) if before and codes else ()
-            languages_of[part.task] = codes if before is None else union
+    for table, (name, _, _) in design.scores:
+        codes, before = tuple(table.languages.split()), languages_of.get(name)
+        union = tuple(dict.fromkeys((*before, *codes))) if before and codes else ()
+        languages_of[name] = codes if before is None else union
     for task, codes in planned_tasks(list(tasks), languages=list(languages)) if tasks else ():
         before = languages_of.get(task.name)
-        if any(column.data for column in design.columns for part in column.parts if part.task == task.name):
+        if any(table.data for table, key in design.scores if key[0] == task.name):
             raise RecipeError(f"{task.name}: its columns name data of their own; leave it out of the tasks")
         if before is not None and tuple(codes) != before and not languages:
             raise RecipeError(f"{task.name}: its columns name other languages than the tasks; leave it out of one")
@@ -594,7 +568,7 @@ def _gather(
 ) -> Sweep:
     """The table of all runs."""
     columns = [Column(DEV, ((DEV, "best", "score"),))] if dev else []
-    columns += [Column(c.name, tuple((p.task, p.subset, p.metric) for p in c.parts)) for c in design.columns]
+    columns += columns_of(design.columns)
     first = next(iter(results.values()))[0]
     asked = {task.name for task, _ in planned_tasks(list(tasks))} if tasks else set()
     for name, suite in ((name, SUITES[name]) for name in tasks if name in SUITES):

@@ -22,7 +22,7 @@ import torch
 from pydantic import ValidationError
 
 from isoglot import environment
-from isoglot.arguments import check_arguments
+from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.data.batching import Batching
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import atomic_write, check_json, check_output
@@ -99,8 +99,8 @@ def train(
     teacher: str | Path | Model | None = None,
     languages: Languages = None,
     dev_data: str | Path | None = None,
-    evaluate_every: int | None = None,
-    patience: int = 0,
+    evaluate_every: PositiveInt | None = None,
+    patience: NonNegativeInt = 0,
     output: str | Path | None = None,
     resume: bool = True,
     seed: int | None = None,
@@ -258,9 +258,6 @@ def _recipe_of(name: str, encoder: Encoder, arguments: Mapping[str, Any]) -> tup
     call = SimpleNamespace(**plain)
     if call.epochs is not None and call.steps is not None:
         raise ValueError("pass epochs or steps, not both")
-    for argument, minimum in (("patience", 0), ("evaluate_every", 1)):  # of no setting without dev
-        if (number := getattr(call, argument)) is not None and number < minimum:
-            raise ValueError(f"{argument} must be at least {minimum}, got {number}")
     if call.teacher is not None and not isinstance(call.teacher, str | Path | Model):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(call.teacher)}")
     groups: list[Group] = []

@@ -32,10 +32,8 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 def mapping(workers: int) -> Iterator[Map]:
     """An order-preserving `map` over `workers` processes; with one worker, in this process.
 
-    Raises ValueError for less than one worker, `IsoglotError` when a process dies.
+    Raises `IsoglotError` when a process dies.
     """
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
     if workers == 1:
         yield map
         return

@@ -19,19 +19,7 @@ from urllib.parse import unquote
 from isoglot.data.languages import WIKIPEDIAS, canonical
 
 # Codes of Wikipedias, open and closed, as they stand before a colon in links between languages.
-_CODES = """
-    ab ace ady af ak als alt am ami an ang ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bcl be
-    be-tarask be-x-old bg bh bi bjn blk bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch chr chy ckb co cr crh cs csb
-    cu cv cy da dag de din diq dsb dty dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga
-    gag gan gcr gd gl glk gn gom gor got gu guw gv ha hak haw he hi hif hr hsb ht hu hy hyw ia id ie ig ik ilo inh io is
-    it iu ja jam jbo jv ka kaa kab kbd kbp kg ki kk kl km kn ko koi krc ks ksh ku kv kw ky la lad lb lbe lez lfn lg li
-    lij lld lmo ln lo lrc lt ltg lv mad mai map-bms mdf mg mhr mi min mk ml mn mni mnw mo mr mrj ms mt mwl my myv mzn na
-    nah nap nds nds-nl ne new nia nl nn no nov nqo nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc pfl pi pih pl
-    pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rw sa sah sat sc scn sco sd se sg sh shi shn si simple sk
-    skr sl sm smn sn so sq sr srn ss st stq su sv sw szl szy ta tay tcy te tet tg th ti tk tl tn to tpi tr trv ts tt tum
-    tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi yo za zea zgh zh zh-classical zh-min-nan
-    zh-yue zu"""
-WIKIS = frozenset(_CODES.split())
+WIKIS = frozenset((Path(__file__).parent / "wikis.txt").read_text(encoding="utf-8").split())
 # Codes of Wikipedias that are not the ISO 639 codes of their language.
 _NOT_ISO = {**WIKIPEDIAS, "als": "gsw", "nrm": "nrf"}
 _PROJECTS = """

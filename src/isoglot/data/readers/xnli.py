@@ -7,20 +7,24 @@ on the other rows or their order. Two layouts are supported: the machine-transla
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
+from isoglot.data.files import COMPRESSED, read_lines
 from isoglot.data.groups import Group
-from isoglot.data.readers.xnli_rows import Row, find_files, labels_of, read_rows
+from isoglot.data.languages import canonical, canonical_list, is_language
+from isoglot.data.readers.labelled import label_of, table_rows
 from isoglot.errors import CorpusError
 
 Mode = Literal["triplets", "groups", "pairs"]
 Draw = Literal["paper", "repo"]
-_Opposite = dict[str, bytes]  # from an English premise to a contradiction of it in all languages
 _CHOICES = {
     "mode": ("triplets", "groups", "pairs"),
     "draw": ("paper", "repo"),
@@ -76,77 +80,79 @@ def read_xnli(
         if value not in _CHOICES[name]:
             raise CorpusError(f"{name} must be one of {', '.join(_CHOICES[name])}, not {value!r}", file=path)
     counted = Counter[str]() if counts is None else counts
-    languages, files = find_files(Path(path), split, pool)
-    drawn = _Drawn(languages, seed, keyed=key == "premise")
+    languages, files = _find_files(Path(path), split, pool)
     clean = mode == "triplets" and draw == "repo"
+    rows = partial(_read_rows, files, _find_labels(Path(path), split), clean=clean, skip_empty=skip_empty)
+    opposite: dict[str, bytes] = {}
+    if mode == "triplets" or (mode == "groups" and hard_negatives):
+        # The last contradiction of each premise, its languages joined by tabs, which no TSV cell contains.
+        opposite = {row.premise: "\t".join(row.hypotheses).encode() for row in rows(Counter()) if row.label == 2}
+        if not opposite:
+            raise CorpusError("no contradiction to use as hard negative; pass a file with contradictions", file=path)
+    drawn = _Drawn(languages, seed, opposite, list(opposite.values()), counted, keyed=key == "premise")
+    for row in rows(counted):
+        if mode == "pairs":
+            yield drawn.pair(row)
+        elif mode == "groups":
+            yield from drawn.groups(row, hypotheses=sentences == "both")
+        elif row.label == 0:
+            yield from drawn.triplets(row, every_premise=draw == "repo")
 
-    def rows(counts: Counter[str]) -> Iterator[Row]:
-        labels = labels_of(Path(path), split)
-        return read_rows(files, len(languages), labels=labels, clean=clean, skip_empty=skip_empty, counts=counts)
 
-    wanted = mode == "triplets" or (mode == "groups" and hard_negatives)
-    opposite = _contradictions(rows(Counter())) if wanted else {}
-    if wanted and not opposite:
-        raise CorpusError("no contradiction to use as hard negative; pass a file with contradictions", file=path)
-    if mode == "pairs":
-        yield from map(drawn.pair, rows(counted))
-    elif mode == "groups":
-        yield from drawn.groups(rows(counted), opposite, hypotheses=sentences == "both")
-    elif draw == "paper":
-        yield from drawn.triplets(rows(counted), opposite, counted)
-    else:
-        yield from drawn.every_premise(rows(counted), opposite, counted)
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row in all languages of the pool, with its English premise and hypothesis."""
+
+    premises: tuple[str, ...]
+    hypotheses: tuple[str, ...]
+    label: int
+    premise: str
+    hypothesis: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Groups made of rows, in languages drawn from the pool."""
+    """Groups made of rows, in languages drawn from the pool, with contradictions of their English premises."""
 
     pool: tuple[str, ...]
     seed: int
+    opposite: Mapping[str, bytes]
+    contradictions: Sequence[bytes]
+    counts: Counter[str]
     keyed: bool
 
-    def triplets(self, rows: Iterable[Row], opposite: _Opposite, counts: Counter[str]) -> Iterator[Group]:
-        """One triplet for each entailment, in three independent languages; none without a contradiction."""
-        for row in rows:
-            if row.label == 0 and row.premise in opposite:
-                place = self._language("premise", row.premise, row.hypothesis)
-                yield self._triplet(row, place, opposite[row.premise])
-            elif row.label == 0:
-                counts["without contradiction"] += 1
+    def triplets(self, row: _Row, *, every_premise: bool) -> Iterator[Group]:
+        """A triplet of an entailment in three independent languages, or one for each language of the premise.
 
-    def every_premise(self, rows: Iterable[Row], opposite: _Opposite, counts: Counter[str]) -> Iterator[Group]:
-        """For each entailment one triplet for each language of the premise."""
-        any_of = list(opposite.values())
-        for row in rows:
-            if row.label != 0:
-                continue
-            contradiction = opposite.get(row.premise)
-            if contradiction is None:
-                counts["with a random contradiction"] += 1
-                contradiction = any_of[self._chance("premise", row.premise, row.hypothesis) % len(any_of)]
-            for place in range(len(self.pool)):
-                yield self._triplet(row, place, contradiction, self.pool[place])
+        Without a contradiction of the premise, there is none, or one with that of another premise.
+        """
+        contradiction = self.opposite.get(row.premise)
+        if contradiction is None:
+            self.counts["with a random contradiction" if every_premise else "without contradiction"] += 1
+            if not every_premise:
+                return
+            chance = self._chance("premise", row.premise, row.hypothesis)
+            contradiction = self.contradictions[chance % len(self.contradictions)]
+        first = self._language("premise", row.premise, row.hypothesis)
+        for place in range(len(self.pool)) if every_premise else (first,):
+            content = (row.premise, row.hypothesis, *((self.pool[place],) if every_premise else ()))
+            second, third = (self._language(part, *content) for part in ("entailment", "contradiction"))
+            texts, langs = (row.premises[place], row.hypotheses[second]), (self.pool[place], self.pool[second])
+            hard = contradiction.decode().split("\t")[third]
+            yield Group(texts, langs, self._key(row.premise), (hard,), (self.pool[third],))
 
-    def _triplet(self, row: Row, premise: int, contradiction: bytes, *more: str) -> Group:
-        content = (row.premise, row.hypothesis, *more)
-        second, third = self._language("entailment", *content), self._language("contradiction", *content)
-        texts, langs = (row.premises[premise], row.hypotheses[second]), (self.pool[premise], self.pool[second])
-        return Group(texts, langs, self._key(row.premise), (_text(contradiction, third),), (self.pool[third],))
+    def groups(self, row: _Row, *, hypotheses: bool) -> Iterator[Group]:
+        """The premise in every language, and the hypothesis if requested."""
+        hard: tuple[str, ...] = ()
+        langs: tuple[str, ...] = ()
+        if row.premise in self.opposite:
+            place = self._language("contradiction", row.premise, row.hypothesis)
+            hard, langs = (self.opposite[row.premise].decode().split("\t")[place],), (self.pool[place],)
+        yield Group(row.premises, self.pool, self._key(row.premise), hard, langs)
+        if hypotheses:
+            yield Group(row.hypotheses, self.pool, self._key(row.hypothesis))
 
-    def groups(self, rows: Iterable[Row], opposite: _Opposite, *, hypotheses: bool) -> Iterator[Group]:
-        """Each premise in every language, and each hypothesis if requested."""
-        for row in rows:
-            hard: tuple[str, ...] = ()
-            langs: tuple[str, ...] = ()
-            if row.premise in opposite:
-                place = self._language("contradiction", row.premise, row.hypothesis)
-                hard, langs = (_text(opposite[row.premise], place),), (self.pool[place],)
-            yield Group(row.premises, self.pool, self._key(row.premise), hard, langs)
-            if hypotheses:
-                yield Group(row.hypotheses, self.pool, self._key(row.hypothesis))
-
-    def pair(self, row: Row) -> Group:
+    def pair(self, row: _Row) -> Group:
         """The premise and the hypothesis with their label."""
         first, second = (self._language(side, row.premise, row.hypothesis) for side in ("premise", "hypothesis"))
         texts, langs = (row.premises[first], row.hypotheses[second]), (self.pool[first], self.pool[second])
@@ -163,10 +169,69 @@ class _Drawn:
         return text if self.keyed else ""
 
 
-def _contradictions(rows: Iterable[Row]) -> _Opposite:
-    """For each English premise the last contradiction, its languages joined by tabs, which no TSV cell contains."""
-    return {row.premise: "\t".join(row.hypotheses).encode() for row in rows if row.label == 2}
+def _find_files(root: Path, split: str, pool: str | Iterable[str] | None) -> tuple[tuple[str, ...], list[Path]]:
+    """The languages of the pool, sorted, their files, and last the file whose text identifies a row."""
+    if not root.is_dir():
+        raise CorpusError("not a folder; pass the folder with one file per language", file=root)
+    name = re.compile(rf"(?:.*\.)?{re.escape(split)}[-.]([A-Za-z]{{2,3}})\.tsv(?:\.(?:gz|xz|bz2))?")
+    file_of: dict[str, Path] = {}
+    for file in sorted(root.rglob("*.tsv*")):
+        if not (match := name.fullmatch(file.name)) or not is_language(match[1]):
+            continue
+        if (code := canonical(match[1])) in file_of:
+            raise CorpusError(f"and {file_of[code].name} are both {code}; remove one of them", file=file)
+        file_of[code] = file
+    wanted = tuple(sorted(set(file_of if pool is None else canonical_list(pool, file=root))))
+    if lacking := [code for code in wanted if code not in file_of] or ([] if wanted else ["any language"]):
+        known = f"; there are: {', '.join(file_of)}" if file_of else ""
+        raise CorpusError(f"no file {split}-<xx>.tsv or *.{split}.<xx>.tsv of {lacking[0]}{known}", file=root)
+    return wanted, [file_of[code] for code in (*wanted, "eng" if "eng" in file_of else min(file_of))]
 
 
-def _text(joined: bytes, number: int) -> str:
-    return joined.decode().split("\t")[number]
+def _find_labels(root: Path, split: str) -> Path | None:
+    """The file `labels.<split>.txt` in a folder, in which XTREME's test labels are kept apart from the pairs."""
+    names = [f"labels.{split}.txt{ending}" for ending in ("", *COMPRESSED)]
+    return next((root / name for name in names if (root / name).is_file()), None)
+
+
+def _read_rows(
+    files: Sequence[Path], labels: Path | None, counts: Counter[str], *, clean: bool, skip_empty: bool
+) -> Iterator[_Row]:
+    """The rows of line-aligned files, of which the text of the last identifies a row, and the others are the pool.
+
+    `labels` has a label a line, for files of two columns. `clean` replaces commas by spaces and removes double quotes,
+    as mSimCSE's code does. Blank rows as in `read_xnli`.
+    """
+    for lines in zip_longest(*(_lines(file, labels) for file in files)):
+        if None in lines:
+            short = files[lines.index(None)]
+            raise CorpusError("has fewer rows than the files of other languages; they must be aligned", file=short)
+        number, _, _, label = lines[-1]
+        for (line, _, _, other), path in zip(lines, files, strict=True):
+            if other != label:
+                what = f"the label differs from that of {files[-1].name}:{number}; the files are not aligned"
+                raise CorpusError(what, file=path, line=line)
+        sides = [[line[1] for line in lines], [line[2] for line in lines]]
+        blank = [(at, side) for side, texts in enumerate(sides) for at, text in enumerate(texts) if not text.strip()]
+        if blank and not skip_empty:
+            at, side = min(blank)
+            what = f"the {('premise', 'hypothesis')[side]} is empty"
+            what += "; pass skip_empty=true to leave the row out in all languages"
+            raise CorpusError(what, file=files[at], line=lines[at][0])
+        if blank:
+            counts["empty"] += 1
+            continue
+        if clean:
+            sides = [[text.replace(",", " ").replace('"', "") for text in texts] for texts in sides]
+        premises, hypotheses = map(tuple, sides)
+        yield _Row(premises[:-1], hypotheses[:-1], label, premises[-1], hypotheses[-1])
+
+
+def _lines(path: Path, labels: Path | None) -> Iterator[tuple[int, str, str, int]]:
+    """The number, premise, hypothesis and label of each line."""
+    with_labels = labels is not None and len(next(read_lines(path))[1].split("\t")) == 2
+    for number, row in table_rows(path, labels=read_lines(labels) if with_labels and labels else None):
+        label = label_of(row["label"])
+        if label is None:
+            raise CorpusError(f"unknown label {row['label']!r}; correct it", file=path, line=number)
+        yield number, row["premise"], row["hypothesis"], label

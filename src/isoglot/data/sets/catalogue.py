@@ -19,6 +19,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -199,15 +200,10 @@ def _entry(name: str, table: Mapping[str, object]) -> DataSet:
     rules = tuple(Rule(*rule) for rule in _list(given.pop("rules", [])))
     unpacked = tuple((str(source), str(target)) for source, target in _list(given.pop("unpacked", [])))
     counts = tuple(Count(files, int(number), int(lines)) for files, number, lines in _list(given.pop("counts", [])))
-    hub = Hub(*pair) if (pair := _strings(given.pop("hub", []))) else None
+    hub = Hub(*pair) if (pair := _list(given.pop("hub", []))) else None
     return DataSet(name, rules=rules, unpacked=unpacked, counts=counts, hub=hub, **given)  # type: ignore[arg-type]
 
 
-def _list(value: object) -> list[list[str]]:
-    assert isinstance(value, list)
-    return value
-
-
-def _strings(value: object) -> list[str]:
+def _list(value: object) -> list[Any]:
     assert isinstance(value, list)
     return value

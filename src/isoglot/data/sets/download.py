@@ -98,7 +98,8 @@ def _attempt(address: str, part: Path, timeout: float, progress: Transfer | None
         return
     with _open(address, have if known else 0, part, timeout) as response:
         version = _version(response)
-        resumed = response.status == 206 and known is not None and _continues(response, have, known, version)
+        continues = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+        resumed = response.status == 206 and known is not None and known == version and continues
         if response.status == 206 and not resumed:
             _forget(part)
             raise _InterruptedError("the file has changed since the transfer began")
@@ -165,10 +166,6 @@ def _version(response: HTTPResponse) -> dict[str, Any]:
     length = whole if response.status == 206 else response.headers.get("Content-Length", "")
     number = int(length) if length.isdecimal() else None
     return {"etag": response.headers.get("ETag"), "changed": response.headers.get("Last-Modified"), "length": number}
-
-
-def _continues(response: HTTPResponse, have: int, known: dict[str, Any], version: dict[str, Any]) -> bool:
-    return response.headers.get("Content-Range", "").startswith(f"bytes {have}-") and known == version
 
 
 def _known(part: Path) -> dict[str, Any] | None:

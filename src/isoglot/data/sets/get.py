@@ -127,7 +127,10 @@ def _recorded(job: _Job, path: str, expected: Content) -> bool:
     address, name = job.one.source(path)
     packaged = address.removeprefix("packaged:")
     raw = job.raw(address) if packaged == address else FILES / packaged
-    partner = job.raw(job.one.source(_other(job.one, path))[0]) if name == "unleaked" else None
+    partner = None
+    if name == "unleaked":  # the file aligned with it is the other one of its folder
+        beside = (other for other in job.one.files if PurePosixPath(other).parent == PurePosixPath(path).parent)
+        partner = job.raw(job.one.source(next(other for other in beside if other != path))[0])
     with job.blaming(raw, address):
         put(raw, target, step(name, raw, partner=partner, data=job.data), expected=expected, where=address)
     while (there := stored(job.folder, path)) not in (None, target) and not _holds(there, expected):
@@ -140,12 +143,6 @@ def _holds(path: Path, expected: Content) -> bool:
         return measure(path) == expected
     except CorpusError:
         return False
-
-
-def _other(one: DataSet, path: str) -> str:
-    """The file aligned with `path`: the other one of its folder."""
-    folder = PurePosixPath(path).parent
-    return next(other for other in one.files if PurePosixPath(other).parent == folder and other != path)
 
 
 def _unrecorded(job: _Job) -> bool:

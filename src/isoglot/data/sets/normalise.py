@@ -43,17 +43,14 @@ def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content 
                     stream.write(block)
         else:
             _write(content, stream, total)
-        refuse_other(total.content, expected, where)
-    return total.content
-
-
-def refuse_other(found: Content, expected: Content | None, where: str) -> None:
-    """Raise `CorpusError` when the content found is not the one expected."""
-    if expected is not None and found != expected:
-        raise CorpusError(
-            f"{where}: does not match the catalogue: expected sha256 {expected.sha256} with {expected.lines:,} lines, "
-            f"got {found.sha256} with {found.lines:,} lines; try again, or pass another mirror with --base-url"
-        )
+        found = total.content
+        if expected is not None and found != expected:
+            raise CorpusError(
+                f"{where}: does not match the catalogue: expected sha256 {expected.sha256} with {expected.lines:,} "
+                f"lines, got {found.sha256} with {found.lines:,} lines; try again, or pass another mirror with "
+                "--base-url"
+            )
+    return found
 
 
 def step(name: str, raw: Path, *, partner: Path | None, data: Path) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import isoglot
-from isoglot.mining import Computation, Filters, Output
+from isoglot.mining import Alignments, Computation, Filters, Output
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 HEAD = """# API
@@ -31,6 +31,7 @@ ORDER = (
     "evaluate",
     "compare",
     "mine",
+    "align",
     "Index",
     "plot",
     "Group",
@@ -45,6 +46,7 @@ def page() -> str:
     names = [*ORDER, *(name for name in isoglot.__all__ if name not in ORDER and not name.startswith("_"))]
     sections = {name: section(name, getattr(isoglot, name)) for name in names}
     sections["mine"] += "".join(section(f"mining.{kind.__name__}", kind) for kind in GROUPS)
+    sections["align"] += section("mining.Alignments", Alignments)
     return HEAD + "".join(sections.values())
 
 

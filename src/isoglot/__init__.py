@@ -24,6 +24,7 @@ _HOMES = {
     "Model": "isoglot.model",
     "Objective": "isoglot.objectives",
     "Score": "isoglot.score",
+    "align": "isoglot.mining",
     "compare": "isoglot.evaluation.compare",
     "encode": "isoglot.model",  # not in `__all__`: `model.encode` as a function; one form is listed
     "evaluate": "isoglot.evaluation.evaluate",
@@ -42,6 +43,7 @@ __all__ = [
     "Objective",
     "Score",
     "__version__",
+    "align",
     "compare",
     "evaluate",
     "load",
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from isoglot.evaluation.compare import compare
     from isoglot.evaluation.evaluate import evaluate
     from isoglot.index import Index
-    from isoglot.mining import mine
+    from isoglot.mining import align, mine
     from isoglot.model import Model, load
     from isoglot.objectives import Objective
     from isoglot.report.plot import plot

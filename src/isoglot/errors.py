@@ -27,6 +27,7 @@ EXTRAS = {
     "sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap",
     "onnx": "torch",
     "openpyxl": "xlsx",
+    "lxml": "documents", "polib": "documents", "sentencex": "documents",
     "torch": "torch",
     "transformers": "torch",
 }  # fmt: skip

@@ -65,6 +65,7 @@ VERBS = {
         ("a.npy", "b.npy", "gold.tsv"),
         "found.tmx",
     ),
+    "align": Verb("align --output found.jsonl model a.deu b.eng", ("model", "a.deu", "b.eng"), "found.jsonl"),
     "negatives": Verb("negatives -o hard.jsonl model pairs.tsv", ("model", "pairs.tsv"), "hard.jsonl"),
     "entities": Verb("entities entity --vectors entity.txt", ("entity", "entity.txt")),
     "encode": Verb("encode -o vectors.npy transformer a.deu", ("transformer", "a.deu"), "vectors.npy"),

@@ -113,8 +113,14 @@ CALLS = {
         lambda w: isoglot.mine,
         lambda w: {"model": w.m, "sources": LEFT, "targets": RIGHT},
         "model:anything sources:texts targets:texts k:count margin:choice direction:choice threshold:anything "
-        "gold:column languages:names ids:anything device:name filters:place computation:place output:path "
+        "gold:column languages:names ids:anything split:switch device:name filters:place computation:place output:path "
         "progress:callback report:callback",
+    ),
+    "align": (
+        lambda w: isoglot.align,
+        lambda w: {"source": LEFT, "target": RIGHT, "model": w.m},
+        "source:texts target:texts model:anything most:count skip:number width:count min_score:number split:switch "
+        "languages:names device:name output:path format:choice write_ids:switch progress:callback report:callback",
     ),
     "mine filters": (
         lambda w: with_option(w, "filters", mining.Filters),
@@ -343,6 +349,7 @@ COMMANDS = [
     "evaluate static --data . --tasks sts17 -o {}",
     "mine static a.txt -o p.tsv -k {}",
     "mine static {} -o p.tsv",
+    "align static a.txt {} -o p.tsv",
     "mine static a.txt -o {}",
     "index static a.txt -o {}",
     "index static {} -o new",

@@ -20,6 +20,7 @@ COMMANDS = {  # verb with --json -> its words
     "evaluate": f"{EVALUATE} scores-again",
     "compare": "compare a=scores b=scores --resamples 20",
     "mine": "mine model a.txt b.txt -o pairs.tsv",
+    "align": "align model a.txt b.txt -o aligned.tsv",
     "search": "search index cat",
     "models list": "models list",
     "filter": "filter --model model a.tsv -o kept.jsonl",
@@ -113,6 +114,7 @@ def test_stdin_and_stdout_are_dashes(run, made):
 STDOUT = {  # verb -> its words without the output, and how the output begins
     "encode": ("encode model a.txt", b'{"text": "The cat'),
     "mine": ("mine model a.txt b.txt", b"2."),
+    "align": ("align model a.txt b.txt", b""),
     "negatives": ("negatives model a.tsv", b'{"texts":'),
     "filter": ("filter --model model a.tsv --threshold 0", b'{"texts":'),
     "export": ("export index --format tsv", b"id\ttext\tlanguage\n"),

@@ -23,6 +23,7 @@ from isoglot.index import Index
 COLLISIONS = [
     ("average", "m n -o {}", "m"),
     ("average", "m n -o {}", "n"),
+    ("align", "m t.jsonl u.jsonl -o {}", "u.jsonl"),
     ("compare", "r s --page {}", "r/results.json"),
     ("compare", "r s --page {}", "s/results.json"),
     ("compare", "r s -o t --page {}", "t/compare.md"),

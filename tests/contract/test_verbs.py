@@ -16,7 +16,7 @@ from isoglot.index import Index
 
 COMPUTES_NOTHING = {"convert"}  # it rewrites weights
 # They open a model, though no argument of theirs is called so.
-TAKES_NO_NAME = {"mine", "train", "search", "serve", "demo", "sweep"}
+TAKES_NO_NAME = {"align", "mine", "train", "search", "serve", "demo", "sweep"}
 
 
 def commands(group, before=""):
@@ -61,6 +61,7 @@ OPENING = [
     "fit whitening model a.txt -o white",
     "trim model a.txt -o small",
     "mine model a.txt -o p.tsv",
+    "align model a.txt a.txt -o p.tsv",
     "index model a.txt -o new",
     "search index one",
     "search --model model a.txt one",

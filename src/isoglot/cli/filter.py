@@ -24,8 +24,8 @@ def filter(
 ) -> None:
     """Drop noisy translations from parallel text, by the margin of a model's vectors.
 
-    pairs      pairs or larger groups: a .tsv, .csv, .xlsx, .jsonl, .parquet or .tmx file, or a folder of aligned
-               files; - for JSON lines on stdin
+    pairs      pairs or larger groups: a .tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po or .xliff file, or a
+               folder of aligned files; - for JSON lines on stdin
     output     output file: JSON lines, or TMX by its suffix; - for stdout
     model      model: a folder, a packaged name, or a hub id; default: the default model
     dropped    output file for the dropped groups

@@ -31,8 +31,8 @@ def index(
 ) -> None:
     """Build a search index of sentences, or add sentences to one.
 
-    words     model (optional) and text, .tsv, .csv, .xlsx, .jsonl, .parquet or .tmx files, or - for lines of stdin;
-              CODE=FILE sets the language, deu,eng=FILE the languages of pairs
+    words     model (optional) and text, .tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po, .xliff, .docx, .html, .md or
+              .srt files, or - for lines of stdin; CODE=FILE sets the language, deu,eng=FILE the languages of pairs
     output    folder of the index; sentences are added to an existing one
     language  language of files that do not specify one
     """

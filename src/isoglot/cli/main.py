@@ -21,6 +21,7 @@ import typer
 
 from isoglot import environment
 from isoglot.cli import (
+    align,
     average,
     compare,
     completion,
@@ -56,7 +57,7 @@ from isoglot.plugins import import_module
 
 VERBS = (
     demo.demo, train.train, sweep.sweep, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
-    encode.encode, mine.mine, index.index, search.search, serve.serve, export.export, plot.plot,
+    encode.encode, mine.mine, align.align, index.index, search.search, serve.serve, export.export, plot.plot,
     trim.trim, fit.fit, average.average, convert.convert, negatives.negatives, filter.filter, wikipedia.wikipedia,
     entities.entities,
 )  # fmt: skip

@@ -31,8 +31,8 @@ def mine(
 ) -> None:
     """Mine translation pairs from two files, or paraphrases from one.
 
-    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl), or one to mine paraphrases; -
-                    for stdin
+    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt), or one
+                    to mine paraphrases; - for stdin
     threshold       minimum score; default: estimated, or none where that is not reliable
     gold            file of known pairs (ids or line numbers) to tune the threshold on
     ids             read lines of id, tab, sentence

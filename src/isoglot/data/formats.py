@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from isoglot.data.documents import read_docx, read_html, read_markdown, read_subtitles
 from isoglot.data.files import (
     atomic_write,
     collect,
@@ -35,7 +36,6 @@ _BREAKS = re.compile(r"[\t\r\n]")
 _LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked
 _BLOCK = 4096  # rows of Parquet read at a time
 _ASIDE = ("id", "score")  # columns that are not sentences
-_MARKUP = (".tmx", ".xml", ".xlf", ".xliff")
 
 Cells = Iterator[tuple[int, list[str]]]
 Records = Iterator[tuple[int, dict[str, Any]]]
@@ -122,7 +122,8 @@ def read_records(path: str | Path, *, skip_blank: bool = False) -> Records:
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> Iterator[tuple[int, str]]:
-    """The texts of a file with their lines: one column of a table, JSON strings in a file called `.jsonl`, else lines.
+    """The texts of a file with their lines: one column of a table, JSON strings in a file called `.jsonl`, else lines;
+    of a document its texts, with their numbers from 1.
 
     Of a table that is the column `text`, or the only one besides `id` and `score`; `columns` as in `read_table`. A line
     of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, for a line of JSON that contains
@@ -134,10 +135,18 @@ def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> It
         place = text_column(names, path)
         yield from ((line, cells[place]) for line, cells in rows)
         return
-    markup = Path(without_compression(Path(path).name)).suffix.lower() in _MARKUP
+    if form in FORMATS and (read := FORMATS[form].texts):
+        number = 0
+        for number, text in enumerate(read(path), 1):
+            yield number, text
+        if not number:
+            raise CorpusError("contains no text", file=path)
+        return
+    markup = Path(without_compression(Path(path).name)).suffix.lower() == ".xml"
     for number, line in read_lines(path):
-        if number == 1 and (markup or line.startswith("<?xml ")):
-            problem = "has markup, and plain text is read here; save its sentences as a .txt file, one per line"
+        if number == 1 and (markup or form in PAIRS or line.startswith("<?xml ")):
+            kind = "pairs of translations" if form in PAIRS else "markup"
+            problem = f"has {kind}, and plain text is read here; save its sentences as a .txt file, one per line"
             raise CorpusError(problem, file=path)
         yield number, line if form != "jsonl" else json_string(line, file=path, line=number)
 
@@ -314,29 +323,39 @@ def write_table(
 class Format:
     """A format of files.
 
-    suffix   of names
-    cells    reads the rows of a table, header included
-    line     writes a row as a line; of a table also the header
-    written  whether pairs and sentences can be written in it
+    suffixes  of names; files are written with the first
+    cells     reads the rows of a table, header included
+    line      writes a row as a line; of a table also the header
+    texts     reads the texts of a document
+    written   whether pairs and sentences can be written in it
     """
 
-    suffix: str
+    suffixes: tuple[str, ...]
     cells: Callable[[str | Path], Cells] | None = None
     line: Callable[[Mapping[str, Any]], str] | None = None
-    written: bool = True
+    texts: Callable[[str | Path], Iterator[str]] | None = None
+    written: bool = False
 
 
 FORMATS = {
-    "tsv": Format(".tsv", _tab_cells, _tsv_line),
-    "jsonl": Format(".jsonl", None, _json_line),
-    "tmx": Format(".tmx"),
-    "parquet": Format(".parquet"),
-    "csv": Format(".csv", csv_cells, _csv_line),
-    "xlsx": Format(".xlsx", _xlsx_cells, written=False),
+    "tsv": Format((".tsv",), _tab_cells, _tsv_line, written=True),
+    "jsonl": Format((".jsonl",), line=_json_line, written=True),
+    "tmx": Format((".tmx",), written=True),
+    "parquet": Format((".parquet",), written=True),
+    "csv": Format((".csv",), csv_cells, _csv_line, written=True),
+    "xlsx": Format((".xlsx",), _xlsx_cells),
+    "po": Format((".po",)),
+    "xliff": Format((".xlf", ".xliff")),
+    "docx": Format((".docx",), texts=read_docx),
+    "html": Format((".html", ".htm"), texts=read_html),
+    "md": Format((".md",), texts=read_markdown),
+    "srt": Format((".srt",), texts=read_subtitles),
 }
-SUFFIXES_READ = {form.suffix: name for name, form in FORMATS.items()}
-SUFFIXES = {form.suffix: name for name, form in FORMATS.items() if form.written}
+SUFFIXES_READ = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
+SUFFIXES = {form.suffixes[0]: name for name, form in FORMATS.items() if form.written}
 TABLES = tuple(name for name, form in FORMATS.items() if form.cells)
+DOCUMENTS = tuple(name for name, form in FORMATS.items() if form.texts)
+PAIRS = ("tmx", "po", "xliff")  # files of translations
 
 
 def format_of(path: Path, suffixes: Mapping[str, str] = SUFFIXES, *, given: str | None = None, advice: str = "") -> str:

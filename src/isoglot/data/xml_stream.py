@@ -31,7 +31,7 @@ class XmlError(CorpusError):
 
 
 class XmlStream:
-    """Calls `start(name, attributes)`, `end(name)` and `text(data)` for the events of a file.
+    """Calls `start(name, attributes)`, `end(name)` and `text(data)` for the events of a file, or of its `blocks`.
 
     Kept in memory: a block of the file, the names of the open elements (at most `DEEPEST`) and one tag or comment (at
     most `LONGEST_TEXT` bytes). What the handlers raise ends the reading.
@@ -44,8 +44,9 @@ class XmlStream:
         start: Callable[[str, dict[str, str]], None],
         end: Callable[[str], None],
         text: Callable[[str], None],
+        blocks: Iterator[bytes] | None = None,
     ) -> None:
-        self._path, self._on_start, self._on_end = path, start, end
+        self._path, self._on_start, self._on_end, self._blocks = path, start, end, blocks
         self.depth = 0
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
@@ -66,7 +67,7 @@ class XmlStream:
         handlers are called for everything before the error first. A truncated file is not an error here.
         """
         fed = 0
-        for block in _pieces(read_blocks(self._path, keep_bom=True)):
+        for block in _pieces(self._blocks or read_blocks(self._path, keep_bom=True)):
             problem: CorpusError | None = None
             try:
                 self._parser.Parse(block, False)

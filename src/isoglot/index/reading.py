@@ -6,7 +6,8 @@
 `*.tsv`      a header of the same columns, or language codes, each cell a sentence; without one `score`, sentence and
              translation, as `isoglot mine` writes them, with or without ids
 `*.csv`, `*.xlsx`  the same, always with a header
-`*.tmx`      a translation memory
+`*.tmx`, `*.po`, `*.xlf`, `*.xliff`  translation memories
+`*.docx`, `*.html`, `*.md`, `*.srt`  documents, of each paragraph, heading, cell or subtitle
 `*.de-en`    two Moses files, unless a file has this name
 others       one sentence per line
 
@@ -22,12 +23,21 @@ from typing import Any
 
 from isoglot.arguments import check_arguments
 from isoglot.data.files import read_lines
-from isoglot.data.formats import TABLES, input_format, parquet_metadata, read_records, read_table
+from isoglot.data.formats import (
+    DOCUMENTS,
+    PAIRS,
+    TABLES,
+    input_format,
+    parquet_metadata,
+    read_records,
+    read_table,
+    read_texts,
+)
 from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
 from isoglot.data.numbers import finite
+from isoglot.data.readers import read
 from isoglot.data.readers.moses import read_moses
-from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import IGNORED, SCORE
 from isoglot.errors import CorpusError, shown
 from isoglot.index.store import Sentence
@@ -49,8 +59,8 @@ def read_sentences(
     """
     path, codes = _source(source, language)
     form = input_format(path)
-    if form == "tmx" or ("-" in Path(path).suffix and not Path(path).exists()):
-        groups = read_tmx(path) if form == "tmx" else read_moses(path, languages=codes if len(codes) == 2 else None)
+    if form in PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
+        groups = read(form, path) if form in PAIRS else read_moses(path, languages=codes if len(codes) == 2 else None)
         for unit, group in enumerate(groups, 1):
             yield from _versions(f"{path}:{unit}", group.texts, group.langs)
     elif form in TABLES:
@@ -61,7 +71,8 @@ def read_sentences(
         for line, item in read_records(path, skip_blank=True):
             yield from _of_row({name: cell for name, cell in item.items() if cell is not None}, path, line, codes)
     else:
-        lines = ((line, text) for line, text in read_lines(path) if text.strip())
+        texts = read_texts(path) if form in DOCUMENTS else read_lines(path)
+        lines = ((line, text) for line, text in texts if text.strip())
         yield from (Sentence(f"{path}:{line}", text, _one(codes, path)) for line, text in lines)
 
 

@@ -75,8 +75,8 @@ def filter_file(
     progress: Callable[[int, int | None], None] | None = None,
     **settings: Any,
 ) -> Counts:
-    """`filter_pairs` from a file (.tsv, .csv, .xlsx, .jsonl, .parquet, .tmx) or a folder of aligned files to JSON
-    lines, or to TMX if the name of the output ends in .tmx; gives the counts.
+    """`filter_pairs` from a file (.tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po, .xliff) or a folder of aligned files
+    to JSON lines, or to TMX if the name of the output ends in .tmx; gives the counts.
 
     Kept in memory: a block. `dropped` is the file for what is dropped; `columns` of a table as in `read_tsv`;
     `progress` is called with bytes read and bytes in all.

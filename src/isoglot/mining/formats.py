@@ -6,21 +6,24 @@ Moses, in TMX also the control characters that XML forbids.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
+from isoglot.arguments import check_arguments
 from isoglot.data import formats
-from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.files import atomic_write, check_outputs, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
-from isoglot.data.languages import is_language
+from isoglot.data.languages import canonical_list, is_language
 from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.tmx import Unit, write_tmx
 from isoglot.errors import CorpusError, shown
 from isoglot.mining.sentences import ABSENT, Side
+from isoglot.search.pairs import check_choice
 
 FORMATS = (*SUFFIXES.values(), "moses")
 NEED_LANGUAGES = ("tmx", "moses")
@@ -52,6 +55,72 @@ class MinedPair(_Pair):
 
 
 Languages = tuple[str, str] | None
+PairT = TypeVar("PairT", bound=MinedPair)
+
+
+class PairList(Sequence[PairT]):
+    """A sequence of pairs that is shown, saved to a file, and read as a DataFrame."""
+
+    languages: Languages
+
+    def _inputs(self) -> Sequence[str]:
+        """The files that the pairs are from."""
+        raise NotImplementedError
+
+    @check_arguments()
+    def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """A DataFrame with the columns score, source, target, source_id and target_id."""
+        check_choice("library", library, ("pandas", "polars"))
+        pairs = [*self]
+        names = ("score", "source", "target", "source_id", "target_id")
+        columns = {name: [getattr(pair, name) for pair in pairs] for name in names}
+        return importlib.import_module(library).DataFrame(columns)
+
+    @check_arguments()
+    def save(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        ids: bool = False,
+        languages: str | Sequence[str] | None = None,
+    ) -> Path:
+        """Write the pairs to a file, as a whole or not at all.
+
+        format     None: by the suffix: .tsv, .csv, .jsonl, .tmx, .parquet; a name like x.de-en is a pair of Moses files
+        ids        write the ids, or line numbers, of the sentences as well
+        languages  for TMX, Moses and JSON lines; None: those of the files, or of the name of a Moses file
+
+        Raises `OutputError` for a file that can't be written, `ValueError` for an unknown format or missing languages.
+        """
+        target = Path(path)
+        pair = languages_argument(languages, 2) or self.languages or languages_of(target, [])
+        form = format_argument(target, format, pair)
+        check_outputs(*written(target, form, pair, ids), inputs=self._inputs())
+        write(target, form, self, languages=pair, ids=ids)
+        return target
+
+
+def format_argument(path: Path, form: str | None, languages: Languages) -> str:
+    """The format given, or that of the name. Raises `ValueError` for an unknown one, and if it needs languages."""
+    if form is None:
+        form = format_of(path)
+    check_choice("format", form, FORMATS)
+    if form in NEED_LANGUAGES and languages is None:
+        raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
+    if form == "moses" and languages is not None and languages[0] == languages[1]:
+        raise ValueError("two Moses files of one language would have one name; choose another format")
+    return form
+
+
+def languages_argument(languages: str | Sequence[str] | None, sides: int) -> Languages:
+    """The languages of both sides; one is enough for one side."""
+    given = [code.strip() for code in languages.split(",")] if isinstance(languages, str) else [*(languages or ())]
+    given = [code for code in given if code]
+    if len(given) not in (0, 2, 1 if sides == 1 else 2):
+        raise ValueError(f"languages names {len(given)} languages for {sides} sides; pass one for each")
+    canonical_list(given)  # raises for an unknown one; files are named with the codes as they were given
+    return (given[0], given[-1]) if given else None
 
 
 def format_of(path: Path) -> str:

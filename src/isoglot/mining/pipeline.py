@@ -21,23 +21,24 @@ from numpy.typing import NDArray
 
 from isoglot.arguments import Minimum, PositiveInt, check_arguments, check_fields
 from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
-from isoglot.data.languages import canonical_list
+from isoglot.data.splitting import splitter
 from isoglot.data.vectors import as_array, open_table, require_finite
 from isoglot.errors import EncoderError, shown
 from isoglot.mining import formats
-from isoglot.mining.formats import MinedPair
+from isoglot.mining.formats import MinedPair, PairList
 from isoglot.mining.sentences import (
     Side,
+    Source,
     all_of,
     different_text,
     gather,
     identified_as,
     in_script_of,
     is_file,
+    side_argument,
     similar_lengths,
 )
 from isoglot.model import Model, encode, load
-from isoglot.model.engine import checked
 from isoglot.model.resumable import encode_file
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.encoding import NOTE
@@ -60,7 +61,6 @@ from isoglot.search import (
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
 
-Sentences = str | Path | Iterable[str]
 Progress = Callable[[int, int | None], None]
 Report = Callable[[str], None]
 
@@ -75,7 +75,7 @@ _KNOWN = (  # paths in the work folder
 
 
 @dataclass(frozen=True, eq=False)  # `==` of arrays is not a bool
-class MinedPairs(Sequence[MinedPair]):
+class MinedPairs(PairList[MinedPair]):
     """Mined pairs, best first: `len`, iteration and indexing give `MinedPair`s.
 
     rows       row numbers and scores as arrays
@@ -120,42 +120,9 @@ class MinedPairs(Sequence[MinedPair]):
         """The pairs whose score is at least the threshold."""
         return MinedPairs(self.rows.above(threshold), self.sides, threshold, languages=self.languages)
 
-    @check_arguments()
-    def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
-        """A DataFrame with the columns score, source, target, source_id and target_id."""
-        check_choice("library", library, ("pandas", "polars"))
-        import importlib
-
-        found = [*self]
-        columns = {name: [getattr(pair, name) for pair in found] for name in ("score", "source", "target")}
-        columns |= {name: [getattr(pair, name) for pair in found] for name in ("source_id", "target_id")}
-        return importlib.import_module(library).DataFrame(columns)
-
-    @check_arguments()
-    def save(
-        self,
-        path: str | Path,
-        *,
-        format: str | None = None,
-        ids: bool = False,
-        languages: str | Sequence[str] | None = None,
-    ) -> Path:
-        """Write the pairs to a file, as a whole or not at all.
-
-        format     None: by the suffix: .tsv, .csv, .jsonl, .tmx, .parquet; a name like x.de-en is a pair of Moses files
-        ids        write the ids, or line numbers, of the sentences as well
-        languages  for TMX, Moses and JSON lines; None: those of the mined files, or of the name of a Moses file
-
-        Raises `OutputError` for a file that can't be written, `ValueError` for an unknown format or missing languages.
-        """
-        target = Path(path)
-        form = _format(target, format)
-        pair = _languages(languages, 2) or self.languages or formats.languages_of(target, [])
-        _check_languages(form, pair)
-        files = formats.written(target, form, pair, ids)
-        check_outputs(*files, inputs=[side.name for side in self.sides if side.first])
-        formats.write(target, form, self, languages=pair, ids=ids)
-        return target
+    def _inputs(self) -> list[str]:
+        """The files that were mined."""
+        return [side.name for side in self.sides if side.first]
 
 
 @check_fields
@@ -222,8 +189,8 @@ class Output:
 @check_arguments()
 def mine(
     model: Model | str | Path | None,
-    sources: Sentences,
-    targets: Sentences | None = None,
+    sources: Source,
+    targets: Source | None = None,
     *,
     k: PositiveInt = 4,
     margin: str = "ratio",
@@ -232,6 +199,7 @@ def mine(
     gold: str | Path | Iterable[tuple[str | int, str | int]] | None = None,
     languages: str | Sequence[str] | None = None,
     ids: bool | Sequence[Sequence[str]] = False,
+    split: bool = False,
     columns: Mapping[str, str] | None = None,
     vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | str | Path | None = None,
     device: str = "auto",
@@ -244,7 +212,8 @@ def mine(
     """Find the pairs that translate each other on two sides, or the paraphrases on one.
 
     model        a model or a model's name; None with `vectors`
-    sources      sentences, or a file with one sentence per line. Lists are mined in memory, files in bounded memory
+    sources      sentences, or a file: one sentence per line, a table, or a document (.docx, .html, .md, .srt). Lists
+                 are mined in memory, files in bounded memory
     targets      the other side; None: pairs within the sources
     k            number of neighbours per sentence
     margin       margin of a pair: "ratio", "distance" or "absolute"
@@ -255,6 +224,7 @@ def mine(
                  line numbers (files) or indices (lists)
     languages    languages of the two sides; None: from the file names. Codes, such as "deu,eng"
     ids          True: the lines of the files are id, tab, sentence; for lists: a list of ids for each side
+    split        split every line or paragraph into sentences; ids are then numbers of sentences
     columns      of files that are tables: names of columns, with what they are, such as {"english": "text"}; None: the
                  column `text`, or the only one
     vectors      instead of a model: a table (N, D), or a .npy file, for each side
@@ -278,20 +248,22 @@ def mine(
     destination = output if isinstance(output, Output) else Output(output)
     _check_selection(margin, direction, threshold, gold)
     given_ids = _ids_argument(ids, given)
+    if split and any(given_ids):
+        raise ValueError("split and ids exclude each other; ids of sentences are not those of what is split")
     memory = size_of(computation.budget)
     _check_cluster(computation, device, model, tables, files=len(files) == len(given))
     if destination.work is not None and len(files) < len(given):
         raise TypeError("work resumes mining of files; lists are mined in memory: leave it out, or pass files")
     path = None if destination.path is None else Path(destination.path)
     check_choice("format", destination.format or "tsv", formats.FORMATS)
-    pair = _languages(languages, len(given)) or formats.languages_of(path, names if len(files) == len(given) else [])
+    pair = formats.languages_argument(languages, len(given))
+    pair = pair or formats.languages_of(path, names if len(files) == len(given) else [])
     with_ids = any(given_ids) if destination.write_ids is None else destination.write_ids
     with ExitStack() as stack:
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
         inputs += [one for one in (*tables, gold) if is_file(one)]
         if path is not None:
-            form = _format(path, destination.format)
-            _check_languages(form, pair)
+            form = formats.format_argument(path, destination.format, pair)
             written = formats.written(path, form, pair, with_ids)
             check_outputs(*written, inputs=inputs)
             inputs += written
@@ -300,7 +272,8 @@ def mine(
         sides = [
             gather(
                 one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
-                ids=given_ids[at], columns=columns, deduplicate=not filters.keep_duplicates,
+                ids=given_ids[at], columns=columns, split=splitter(pair and pair[at]) if split else None,
+                deduplicate=not filters.keep_duplicates,
                 keep=_language_filter(filters.check_language, pair, at), report=say,
             )
             for at, (one, name) in enumerate(zip(given, names, strict=True))
@@ -337,16 +310,7 @@ def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]
         raise TypeError(
             f"mine(model, sources, targets) expects a model or a model's name first, not a {kind}; {example}"
         )
-    if is_file(value):
-        return Path(value)
-    try:
-        given = checked(value)
-    except TypeError as error:
-        raise TypeError(f"{name}: {error}; pass a list of sentences or the name of a file, {example}") from None
-    texts = list(given)
-    if texts and not isinstance(texts[0], str):
-        raise TypeError(f"{name}[0] is {shown(texts[0])}, not a string; pass a list of sentences")
-    return texts
+    return side_argument(name, value, example)
 
 
 def _check_selection(margin: str, direction: str, threshold: float | str | None, gold: object) -> None:
@@ -425,30 +389,6 @@ def _work(stack: ExitStack, files: Sequence[Path], destination: Output, inputs: 
     return stack.enter_context(
         work_folder(place, "a work folder of mine", _KNOWN, keep=work is not None, inputs=inputs)
     )
-
-
-def _format(path: Path, form: str | None) -> str:
-    if form is None:
-        return formats.format_of(path)
-    check_choice("format", form, formats.FORMATS)
-    return form
-
-
-def _languages(languages: str | Sequence[str] | None, sides: int) -> tuple[str, str] | None:
-    """The languages of both sides; one is enough for one side."""
-    given = [code.strip() for code in languages.split(",")] if isinstance(languages, str) else [*(languages or ())]
-    given = [code for code in given if code]
-    if len(given) not in (0, 2, 1 if sides == 1 else 2):
-        raise ValueError(f"languages names {len(given)} languages for {sides} sides; pass one for each")
-    canonical_list(given)  # raises for an unknown one; files are named with the codes as they were given
-    return (given[0], given[-1]) if given else None
-
-
-def _check_languages(form: str, pair: tuple[str, str] | None) -> None:
-    if form in formats.NEED_LANGUAGES and pair is None:
-        raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
-    if form == "moses" and pair is not None and pair[0] == pair[1]:
-        raise ValueError("two Moses files of one language would have one name; choose another format")
 
 
 def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Callable[[str], bool] | None:

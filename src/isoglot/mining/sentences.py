@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, islice
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from langcodes import Language
@@ -31,10 +31,12 @@ from isoglot.data.formats import TABLES, input_format, read_table, read_texts, t
 from isoglot.data.languages import canonical
 from isoglot.errors import CorpusError, shown
 from isoglot.model.base import readable
+from isoglot.model.engine import checked
 from isoglot.search.exact import Ids
 from isoglot.search.pairs import Allowed
 
 ABSENT = -1
+Source = str | Path | Iterable[str]  # of sentences: a file, or the sentences themselves
 
 # How the Unicode names of a script's letters begin.
 SCRIPTS = {
@@ -104,6 +106,7 @@ def gather(
     name: str,
     ids: bool | Sequence[str] = False,
     columns: Mapping[str, str] | None = None,
+    split: Callable[[str], Iterable[str]] | None = None,
     deduplicate: bool = True,
     keep: Callable[[str], bool] | None = None,
     report: Callable[[str], None] | None = None,
@@ -111,8 +114,8 @@ def gather(
     """Read a file, one sentence per line (with `ids`: id, tab, sentence) or a table, or a list, whose ids are `ids`.
 
     Blank sentences, duplicates (unless `deduplicate` is off) and those for which `keep` returns False are left out. Of
-    a file the rest is written to the file `into`. Raises `CorpusError` for what `read_lines` rejects, a line without an
-    id, a duplicate id, and a side of which nothing is left.
+    a file the rest is written to the file `into`. `split` divides each text into sentences. Raises `CorpusError` for
+    what `read_lines` rejects, a line without an id, a duplicate id, and a side of which nothing is left.
     """
     seen, names = Seen(), array("Q")
     places, rows, sizes = array("q"), array("q"), array("q")
@@ -122,9 +125,7 @@ def gather(
     texts: Sequence[str] = []
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
-        sentences = iter(
-            _from_file(source, given_ids, columns) if isinstance(source, Path) else _from_list(source, name)
-        )
+        sentences = read_sentences(source, name=name, ids=given_ids, columns=columns, split=split)
         while block := list(islice(sentences, BLOCK)):
             block_hashes, new = _choose(block, seen if deduplicate else None, keep)
             names.frombytes(block_hashes.tobytes())
@@ -172,6 +173,19 @@ def _choose(
     return hashes, new
 
 
+def read_sentences(
+    source: Path | Iterable[str],
+    *,
+    name: str,
+    ids: list[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    split: Callable[[str], Iterable[str]] | None = None,
+) -> Iterator[str]:
+    """The sentences of a file or a list, also blank ones; `split` divides each text, `ids` gets the ids of lines."""
+    texts = _from_file(source, ids, columns) if isinstance(source, Path) else _from_list(source, name)
+    return texts if split is None else (sentence for text in texts for sentence in split(text))
+
+
 def _from_file(path: Path, ids: list[str] | None, columns: Mapping[str, str] | None) -> Iterator[str]:
     if ids is None:
         for _, text in read_texts(path, columns):
@@ -201,6 +215,20 @@ def _from_list(texts: Iterable[str], name: str) -> Iterator[str]:
         if not isinstance(text, str):
             raise TypeError(f"{name}[{place}] is {shown(text)}, a {type(text).__name__}; pass strings")
         yield readable(text)
+
+
+def side_argument(name: str, value: Any, example: str) -> Path | list[str]:
+    """The file or the sentences of a side. Raises `TypeError` for anything else."""
+    if is_file(value):
+        return Path(value)
+    try:
+        given = checked(value)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}; pass a list of sentences or the name of a file, {example}") from None
+    texts = list(given)
+    if texts and not isinstance(texts[0], str):
+        raise TypeError(f"{name}[0] is {shown(texts[0])}, not a string; pass a list of sentences")
+    return texts
 
 
 def is_file(source: object) -> bool:

@@ -14,7 +14,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.formats import input_format
+from isoglot.data.formats import DOCUMENTS, input_format
 from isoglot.data.groups import Group
 from isoglot.data.readers.dataset import read_dataset
 from isoglot.data.readers.entities import read_entities
@@ -22,9 +22,11 @@ from isoglot.data.readers.folder import read_folder
 from isoglot.data.readers.jsonl import read_jsonl
 from isoglot.data.readers.moses import read_moses
 from isoglot.data.readers.nli import read_nli
+from isoglot.data.readers.po import read_po
 from isoglot.data.readers.sentences import read_sentences
 from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import read_tsv
+from isoglot.data.readers.xliff import read_xliff
 from isoglot.data.readers.xnli import read_xnli
 from isoglot.errors import CorpusError, RecipeError, nearest, shown
 from isoglot.options import check_values
@@ -42,9 +44,11 @@ __all__ = [
     "read_jsonl",
     "read_moses",
     "read_nli",
+    "read_po",
     "read_sentences",
     "read_tmx",
     "read_tsv",
+    "read_xliff",
     "read_xnli",
     "reader_of",
 ]
@@ -60,9 +64,12 @@ _OWN: dict[str, Reader] = {
     "jsonl": read_jsonl,
     "parquet": read_jsonl,
     "tmx": read_tmx,
+    "po": read_po,
+    "xliff": read_xliff,
     "nli": read_nli,
     "xnli": read_xnli,
     "lines": read_sentences,
+    **dict.fromkeys(DOCUMENTS, read_sentences),
     "entities": read_entities,
     "dataset": read_dataset,
 }

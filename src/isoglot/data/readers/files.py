@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from isoglot.data.formats import TABLES
+from isoglot.data.formats import DOCUMENTS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read, reader_of
@@ -48,8 +48,8 @@ def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_em
         return read(reader, file, languages=list(languages))
     if reader in ("jsonl", "parquet") and language:
         return read(reader, file, language=language)
-    if reader == "lines":
-        return read("lines", file, language=_language(file, language, languages), skip_empty=skip_empty)
+    if reader in ("lines", *DOCUMENTS):
+        return read(reader, file, language=_language(file, language, languages), skip_empty=skip_empty)
     return read(reader, file)
 
 

@@ -1,4 +1,4 @@
-"""Plain text, one sentence per line: monolingual data, each line a group of one."""
+"""Plain text, one sentence per line, and documents: monolingual data, each line or text a group of one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isoglot.data.files import read_lines
+from isoglot.data.formats import DOCUMENTS, input_format, read_texts
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.errors import CorpusError
@@ -15,12 +16,13 @@ from isoglot.errors import CorpusError
 def read_sentences(
     path: str | Path, *, language: str = UNKNOWN, skip_empty: bool = False, counts: Counter[str] | None = None
 ) -> Iterator[Group]:
-    """A group of one sentence per line, all in `language`.
+    """A group of one sentence per line, or per text of a document, all in `language`.
 
     A blank line is an error, or with `skip_empty` left out and counted in `counts["empty"]`.
     """
     languages = (canonical(language, file=path),)
-    for number, text in read_lines(path):
+    texts = read_texts(path) if input_format(path) in DOCUMENTS else read_lines(path)
+    for number, text in texts:
         if text.strip():
             yield Group((text,), languages)
         elif not skip_empty:

@@ -33,7 +33,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from isoglot.data.files import COMPRESSED
-from isoglot.data.formats import FORMATS, TABLES
+from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
@@ -69,7 +69,7 @@ class Aligned(NamedTuple):
     keys: list[str]
 
 
-_SUFFIXES = ("jsonl", *(name for name in FORMATS if name != "jsonl"))
+_SUFFIXES = ("jsonl", *(name for name in FORMATS if name not in ("jsonl", *DOCUMENTS)))
 
 
 def nearest(

@@ -1,0 +1,274 @@
+"""Documents: what their texts are, and what is an error, with its place."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from isoglot.data import documents
+from isoglot.data.formats import read_texts
+from isoglot.data.groups import Group
+from isoglot.data.readers import read, reader_of
+from isoglot.data.readers.files import read_files
+from isoglot.errors import CorpusError, IsoglotError, MissingExtraError
+from isoglot.index import read_sentences
+
+PAGE = """<!doctype html><html lang=en><head><title>Two  boats</title><style>p { color: red }</style></head>
+<body><nav><ul><li>Home<li>Away</ul></nav>
+<p>The <b>red</b> boat &amp; the <a href="x">blue</a>
+one.<br>They sail.</p><script>var x = "<p>no</p>"</script><template>no</template>
+<table><tr><td>one</td><td>two</td></tr></table>A tail
+<p>   </p></body></html>
+"""
+PAGE_TEXTS = ["Two boats", "Home", "Away", "The red boat & the blue one.", "They sail.", "one", "two", "A tail"]
+
+MARKDOWN = """---
+title: Boats
+---
+# Two *boats*
+
+The **red** boat and
+the [blue](x) `one`.\\
+They sail. <b>Fast</b>
+
+- home
+- away
+
+| a | b |
+|---|---|
+| c | d |
+
+```
+no = 1
+```
+
+> A quotation ![of a picture](x.png)
+"""
+MARKDOWN_TEXTS = ["Two boats", "The red boat and the blue one.", "They sail. Fast", "home", "away", "a", "b", "c", "d"]
+MARKDOWN_TEXTS += ["A quotation of a picture"]
+
+SUBTITLES = """1
+00:00:01,000 --> 00:00:02,500
+<i>The red</i> boat
+
+2
+00:00:03,000 --> 00:00:04,000 X1:100
+{\\an8}sails
+at 7
+
+3
+00:00:05,000 --> 00:00:06,000
+
+4
+00:01:05.000 --> 00:01:06.000
+1984
+"""
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+PARAGRAPHS = """<w:p><w:r><w:t>The red </w:t></w:r><w:r><w:t>boat</w:t></w:r></w:p>
+<w:p><w:r><w:t>sails</w:t><w:br/><w:t>away</w:t><w:tab/><w:t>now</w:t><w:instrText>no</w:instrText></w:r>
+<w:del><w:r><w:delText>no</w:delText></w:r></w:del></w:p><w:p/>
+<w:tbl><w:tr><w:tc><w:p><w:r><w:t>cell &amp;</w:t></w:r></w:p></w:tc></w:tr></w:tbl>
+<w:p><mc:AlternateContent><mc:Choice><w:p><w:r><w:t>box</w:t></w:r></w:p></mc:Choice><mc:Fallback><w:p><w:r>
+<w:t>box</w:t></w:r></w:p></mc:Fallback></mc:AlternateContent></w:p>"""
+WORD_TEXTS = ["The red boat", "sails", "away now", "cell &", "box"]
+
+
+def write_docx(path, body=PARAGRAPHS, head="", name="word/document.xml"):
+    xml = f'<?xml version="1.0" encoding="UTF-8"?>{head}<w:document xmlns:w="{WORD}" xmlns:mc="mc"><w:body>{body}'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, xml + "</w:body></w:document>")
+    return path
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def texts_of(path):
+    return [text for _, text in read_texts(path)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path / "a.html", PAGE)
+    write(tmp_path / "a.htm", PAGE)
+    write(tmp_path / "a.md", MARKDOWN)
+    write(tmp_path / "a.srt", SUBTITLES)
+    write_docx(tmp_path / "a.docx")
+    return tmp_path
+
+
+EXPECTED = {
+    "a.html": PAGE_TEXTS,
+    "a.htm": PAGE_TEXTS,
+    "a.md": MARKDOWN_TEXTS,
+    "a.srt": ["The red boat", "sails at 7", "1984"],
+    "a.docx": WORD_TEXTS,
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_texts_of_documents_by_every_reader(folder, name):
+    assert texts_of(folder / name) == EXPECTED[name]
+    groups = [Group((text,), ("eng",)) for text in EXPECTED[name]]
+    assert list(read(reader_of(folder / name, default="lines"), folder / name, language="eng")) == groups
+    assert [*read_files([folder / name], languages=["eng"])] == groups
+    assert [(one.text, one.language) for one in read_sentences(f"en={folder / name}")] == [
+        (text, "eng") for text in EXPECTED[name]
+    ]
+
+
+def test_texts_are_numbered(folder):
+    """Several can be in one line, so lines would not be ids of an index."""
+    for name, texts in EXPECTED.items():
+        assert [number for number, _ in read_texts(folder / name)] == [*range(1, len(texts) + 1)]
+        ids = [one.id for one in read_sentences(str(folder / name))]
+        assert ids == [f"{folder / name}:{number + 1}" for number in range(len(texts))]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.docx", b"PK\x03\x04 damaged", "a.docx: cannot be read as a DOCX document"),
+        ("a.docx", b"text", "a.docx: cannot be read as a DOCX document"),
+        ("a.docx", b"", "a.docx: "),
+        ("a.html", b"<p>\xff</p>", "a.html:1: byte 0xff"),
+        ("a.html", b"<p> </p>", "a.html: contains no text"),
+        ("a.md", b"\n\n", "a.md: contains no text"),
+        ("a.md", b"x\n\n" + b"[" * 100_001, "a.md:3: a paragraph too long"),
+        ("a.srt", b"Hello\n\n1\n00:00:01,000 --> 00:00:02,000\nx\n", "a.srt:1: text before the first times"),
+        ("a.srt", b"Hello\n", "a.srt: contains no times"),
+    ],
+)
+def test_damaged_documents(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match=message):
+        texts_of(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_document_that_is_not_there(tmp_path, name):
+    with pytest.raises(CorpusError, match="no such file"):
+        texts_of(tmp_path / name)
+
+
+def test_docx_that_is_too_large_or_hostile(tmp_path, monkeypatch):
+    bomb = write_docx(tmp_path / "bomb.docx", "<w:p/>" * 100_000)
+    assert bomb.stat().st_size < 20_000
+    monkeypatch.setattr(documents, "LARGEST", 1 << 19)
+    with pytest.raises(CorpusError, match="when unpacked, more than"):
+        texts_of(bomb)
+    entities = write_docx(tmp_path / "a.docx", "<w:p><w:t>&a;</w:t></w:p>", head='<!DOCTYPE x [<!ENTITY a "b">]>')
+    with pytest.raises(CorpusError, match="declares the entity 'a'"):
+        texts_of(entities)
+    with pytest.raises(CorpusError, match=r"word/document\.xml"):
+        texts_of(write_docx(tmp_path / "b.docx", name="other.xml"))
+    whole = write_docx(tmp_path / "c.docx").read_bytes()
+    (tmp_path / "c.docx").write_bytes(whole[:60] + bytes([whole[60] ^ 255]) + whole[61:])
+    with pytest.raises(CorpusError, match=r"cannot be read as a DOCX document|not well-formed"):
+        texts_of(tmp_path / "c.docx")
+
+
+def test_a_text_without_end_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "LONGEST_TEXT", 1000)
+    with pytest.raises(CorpusError, match=r"a\.html: contains a text of more than"):
+        texts_of(write(tmp_path / "a.html", "<p>\n" + "word <b>word</b>\n" * 200))
+
+
+def test_nested_and_unfinished_tags_take_no_time(tmp_path):
+    for number, unit in enumerate(("<!--", "<div>", "<a ", "<b><p>")):
+        path = write(tmp_path / f"{number}.html", "<p>one</p>" + unit * 20_000)
+        assert texts_of(path)[0] == "one"
+
+
+def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "lxml", None)
+    with pytest.raises(MissingExtraError, match=r"isoglot\[documents\]"):
+        texts_of(write(tmp_path / "a.html", PAGE))
+
+
+PO = r"""# A translator.
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+"Language: de\n"
+
+#: a.c:1
+msgid "The red "
+"boat"
+msgstr "Das rote\n"
+"Boot"
+
+msgid "untranslated"
+msgstr ""
+
+#, fuzzy
+msgid "perhaps"
+msgstr "vielleicht"
+
+msgid "%d boat"
+msgid_plural "%d boats"
+msgstr[0] "%d Boot"
+msgstr[1] "%d Boote"
+
+#~ msgid "old"
+#~ msgstr "alt"
+"""
+
+XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+<file original="a" source-language="en" target-language="de-DE" datatype="plaintext"><body>
+<trans-unit id="1"><source>The <g id="1">red</g>
+ <bpt id="2">&lt;b&gt;</bpt>boat<x id="3"/></source><seg-source><mrk mtype="seg">no</mrk></seg-source>
+<target>Das <g id="1">rote</g> Boot</target><alt-trans><source>no</source><target>nein</target></alt-trans></trans-unit>
+<trans-unit id="2"><source>untranslated</source></trans-unit>
+</body></file></xliff>
+"""
+XLIFF_2 = """<xliff version="2.1" srcLang="en" trgLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0">
+<file id="f"><unit id="1"><originalData><data id="d">no</data></originalData>
+<segment><source>The <pc id="1">red</pc> boat<ph id="2"/></source><target>Das rote Boot</target></segment>
+<segment><source>It sails.</source><target>Es fährt.</target></segment></unit></file></xliff>
+"""
+
+
+def pairs_of(path, **options):
+    return [group.texts for group in read(reader_of(path, default="lines"), path, **options)]
+
+
+def test_pairs_of_po_and_xliff(tmp_path):
+    po = write(tmp_path / "a.po", PO)
+    boats = ("The red boat", "Das rote Boot")
+    assert pairs_of(po) == [boats, ("%d boat", "%d Boot"), ("%d boats", "%d Boote")]
+    assert next(read("po", po)).langs == ("eng", "deu")
+    assert next(read("po", po, languages="fra,ita")).langs == ("fra", "ita")
+    first, second = write(tmp_path / "a.xlf", XLIFF_1), write(tmp_path / "b.xliff", XLIFF_2)
+    assert pairs_of(first) == [boats]
+    assert pairs_of(second) == [boats, ("It sails.", "Es fährt.")]
+    assert [group.langs for group in read("xliff", first)] == [("eng", "deu")]
+    for path in (po, first, second):
+        sentence = next(read_sentences(str(path)))
+        assert (sentence.text, sentence.language, sentence.translation) == (boats[0], "eng", boats[1])
+        with pytest.raises(CorpusError, match="has pairs of translations"):
+            texts_of(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.po", 'msgid "a"\nmsgid "b"\n', r"a\.po:2: cannot be read as a \.po file"),
+        ("a.po", PO.replace("Language: de", "Language: xx-none"), "unknown language"),
+        ("a.po", "# only a comment\n", r"a\.po: contains no message"),
+        ("a.xlf", "<xliff/>", r"a\.xlf: contains no <trans-unit>"),
+        ("a.xlf", XLIFF_1.replace("</body>", ""), r"a\.xlf:8: not well-formed"),
+        ("a.xlf", XLIFF_1.replace(' target-language="de-DE"', ""), r"a\.xlf:6: unit 1 is translated"),
+        ("a.xlf", XLIFF_1.replace("de-DE", "zzzz"), r"a\.xlf:6: unit 1: unknown language"),
+        ("a.xlf", '<!DOCTYPE x [<!ENTITY a "b">]>' + XLIFF_2, "declares the entity"),
+    ],
+)
+def test_damaged_pairs(tmp_path, name, text, message):
+    path = write(tmp_path / name, text)
+    with pytest.raises(IsoglotError, match=message):
+        pairs_of(path)

@@ -14,11 +14,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import typer
 from command_line import as_function
 
 from index_folder import LINES, make_index
 from isoglot.cli.export import export as export_verb
 from isoglot.cli.index import index as index_verb
+from isoglot.cli.search import _marked
 from isoglot.cli.search import search as search_verb
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, IsoglotError, OutputError
@@ -31,7 +33,7 @@ index = as_function(index_verb)
 pytest.importorskip("faiss")
 
 ROOT = Path(__file__).parents[2]
-TABLES = ("meta", "languages", "sentences", "approximate")
+TABLES = ("meta", "languages", "sentences", "deleted", "approximate")
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_a_sentence_of_the_index_is_found_first(folder, capsys):
     search(folder, [LINES["ara"][0]], k=3)
     rows = [line.split("\t") for line in lines_of(capsys)]
     assert [row[1] for row in rows] == ["1", "2", "3"]
-    assert rows[0] == [LINES["ara"][0], "1", "1.000000", "ara", f"{folder.parent / 'ara.txt'}:1", LINES["ara"][0], ""]
+    assert [*rows[0][:4], *rows[0][5:]] == [LINES["ara"][0], "1", "1.000000", "ara", LINES["ara"][0], ""]
 
 
 def test_columns_of_csv_are_translations(tmp_path, toy_static):
@@ -297,3 +299,69 @@ def test_more_hits_than_sentences_are_all_of_them(folder, capsys):
     assert f"only {there} sentences exist" in err
     search(folder, ["red cat"], k=there)
     assert "are there" not in capsys.readouterr().err
+
+
+MEMORY = "id\teng\tdeu\nu1\tThe cat\tDie Kaze\nu2\tA dog runs\tEin Hund rennt\nu3\tA mat\tEine Matte\n"
+
+
+def test_entries_are_corrected_and_removed(tmp_path, toy_static, capsys, monkeypatch):
+    toy_static.save(tmp_path / "model")
+    words = [str(tmp_path / "model"), str(tmp_path / "memory.tsv")]
+    for change in (("", ""), ("Kaze", "Katze")):
+        (tmp_path / "memory.tsv").write_text(MEMORY.replace(*change), encoding="utf-8")
+        index(words, tmp_path / "i")
+    assert "0 sentences added, 2 updated, 4 already there; 6 in the index" in capsys.readouterr().err
+    search(tmp_path / "i", ["The cat"], k=5, as_json=True)
+    (found,) = map(json.loads, lines_of(capsys))
+    first, *_ = found["hits"]
+    assert len(found["hits"]) == 3
+    assert [first[name] for name in ("id", "translation", "percent", "count")] == ["u1", "Die Katze", 100, 1]
+    with pytest.raises(SearchError, match="contains no entry with the id 'u9'; nothing was deleted"):
+        index(None, tmp_path / "i", remove=["u1", "u9"])
+    (tmp_path / "ids.txt").write_text("u3\n\n")
+    index(None, tmp_path / "i", remove=["u1"], remove_file=tmp_path / "ids.txt")
+    assert "4 sentences removed; 2 in the index (flat)" in capsys.readouterr().err
+    from_stdin(monkeypatch, b"u2\n")
+    index(None, tmp_path / "i", remove_file=Path("-"))
+    assert "2 sentences removed; 0 in the index (flat)" in capsys.readouterr().err
+    for wrong in ({}, {"words": words, "remove": ["u1"]}):
+        with pytest.raises(typer.BadParameter):
+            index(**{"words": None, "output": tmp_path / "i", **wrong})
+
+
+def test_files_with_running_numbers_as_ids(tmp_path, toy_static):
+    toy_static.save(tmp_path / "model")
+    for name, text in (("a", "The cat"), ("b", "A dog")):
+        (tmp_path / f"{name}.tsv").write_text(f"id\ttext\n1\t{text}\n2\t{text} runs\n")
+    words = [str(tmp_path / "model"), str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv")]
+    with pytest.raises(SearchError, match=r"'1' belongs to 'The cat' \(und\) and to 'A dog' .*--content-ids"):
+        index(words, tmp_path / "i")
+    index(words, tmp_path / "j", content_ids=True)
+    with Index.open(tmp_path / "j") as made:
+        assert len(made) == 4
+
+
+@pytest.mark.parametrize(
+    ("query", "sides", "marked"),
+    [
+        ("The CAT sat.", ("the cat", "die Katze"), ["the", "cat"]),
+        ("Katze in Berlin", ("a cat in Berlin", "die Katze in Berlin"), ["Katze", "in", "Berlin"]),
+        ("Straße", ("STRASSE!", ""), ["STRASSE"]),
+        ("x", ("the cat", "die Katze"), []),
+    ],
+)
+def test_words_of_the_query_are_marked_in_the_side_of_its_language(query, sides, marked):
+    texts = _marked(query, *sides)
+    assert [text.plain for text in texts] == [*sides]
+    assert [text.plain[span.start : span.end] for text in texts for span in text.spans] == marked
+
+
+def test_a_terminal_shows_percentages_and_how_often(tmp_path, toy_static, capsys, monkeypatch):
+    (tmp_path / "a.tsv").write_text("id\ttext\nu1\tThe cat\nu2\tThe cat\n")
+    toy_static.save(tmp_path / "model")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    search(tmp_path / "a.tsv", ["The cat"], model=str(tmp_path / "model"))
+    shown = capsys.readouterr().out
+    assert "match" in shown
+    assert "100 %" in shown
+    assert "u1 (2 times)" in shown

@@ -114,7 +114,7 @@ def test_stdin_and_stdout_are_dashes(run, made):
 STDOUT = {  # verb -> its words without the output, and how the output begins
     "encode": ("encode model a.txt", b'{"text": "The cat'),
     "mine": ("mine model a.txt b.txt", b"2."),
-    "align": ("align model a.txt b.txt", b""),
+    "align": ("align model a.txt b.txt", b"0."),
     "negatives": ("negatives model a.tsv", b'{"texts":'),
     "filter": ("filter --model model a.tsv --threshold 0", b'{"texts":'),
     "export": ("export index --format tsv", b"id\ttext\tlanguage\n"),

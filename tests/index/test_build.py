@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,11 +31,17 @@ def lines(tmp_path, name, text):
     return str(tmp_path / name)
 
 
+def read(source, **options):
+    """The sentences of a file, and for each the place of the first one with the same id."""
+    sentences = list(read_sentences(source, **options))
+    ids = [one.id for one in sentences]
+    return [replace(one, id=str(ids.index(one.id))) for one in sentences]
+
+
 def test_lines_have_the_language_they_are_given(tmp_path):
     path = lines(tmp_path, "a.txt", "eins\n\n \nzwei\u2028drei\n")
-    expected = [Sentence(f"{path}:1", "eins", "deu"), Sentence(f"{path}:4", "zwei\u2028drei", "deu")]
-    assert list(read_sentences(path, language="de")) == expected
-    assert list(read_sentences(f"de={path}")) == expected
+    expected = [Sentence("0", "eins", "deu"), Sentence("1", "zwei\u2028drei", "deu")]
+    assert read(path, language="de") == read(f"de={path}") == expected
     assert {one.language for one in read_sentences(path)} == {"und"}
     odd = lines(tmp_path, "de=x.txt", "eins\n")
     assert [one.text for one in read_sentences(odd)] == ["eins"]
@@ -42,17 +49,29 @@ def test_lines_have_the_language_they_are_given(tmp_path):
 
 def test_tables_and_objects_bring_ids_and_languages(tmp_path):
     table = lines(tmp_path, "t.tsv", "eng\tde\nOne\tEins\nTwo\t\n")
-    assert list(read_sentences(table)) == [
-        Sentence(f"{table}:2:eng", "One", "eng", "Eins", "deu"),
-        Sentence(f"{table}:2:deu", "Eins", "deu", "One", "eng"),
-        Sentence(f"{table}:3:eng", "Two", "eng"),
+    assert read(table) == [
+        Sentence("0", "One", "eng", "Eins", "deu"),
+        Sentence("0", "Eins", "deu", "One", "eng"),
+        Sentence("2", "Two", "eng"),
     ]
     plain = lines(tmp_path, "p.tsv", "id\ttext\tlanguage\na\tOne\ten\nb\tZwei\t\n")
     assert list(read_sentences(f"de={plain}")) == [Sentence("a", "One", "eng"), Sentence("b", "Zwei", "deu")]
     objects = [{"text": "One\tline\nor two", "id": 7, "language": "en"}, {"text": " "}, {"text": "Zwei"}]
     path = lines(tmp_path, "o.jsonl", "\n".join(json.dumps(one) for one in objects) + "\n\n")
-    found = list(read_sentences(path, language="deu"))
-    assert found == [Sentence("7", "One\tline\nor two", "eng"), Sentence(f"{path}:3", "Zwei", "deu")]
+    first, second = read_sentences(path, language="deu")
+    assert first == Sentence("7", "One\tline\nor two", "eng")
+    assert replace(second, id="") == Sentence("", "Zwei", "deu")
+
+
+def test_ids_are_those_of_the_file_or_digests_that_do_not_depend_on_the_place(tmp_path):
+    table = lines(tmp_path, "t.tsv", "id\teng\tdeu\nu1\tOne\tEins\n\tTwo\tZwei\n")
+    first, second, third, fourth = (one.id for one in read_sentences(table))
+    assert first == second == "u1"
+    assert third == fourth != "u1"
+    moved = lines(tmp_path, "moved.tsv", "deu\teng\nZwei\tTwo\n")
+    assert {one.id for one in read_sentences(moved)} == {third}
+    assert {one.id for one in read_sentences(table, content_ids=True)} > {third}
+    assert "u1" not in {one.id for one in read_sentences(table, content_ids=True)}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +92,7 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
             ":1: translation unit 1",
         ),
         ("a.parquet", "PAR1 and nothing more", ": cannot be read as Parquet"),
-        ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "text" and'),
+        ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "id" must'),
         ("a.jsonl", "[1]\n", ":1: contains a JSON list; write one object per line"),
         ("a.jsonl", '{"text": "a"}\n{', ":2: is not JSON"),
         ("a.jsonl", "[" * 100_000, ":1: is not JSON"),
@@ -98,16 +117,18 @@ def test_a_source_must_be_a_file_or_have_a_language(tmp_path):
 def test_a_translation_memory_is_read_by_units(tmp_path):
     seg = "<tuv xml:lang='{}'><seg>{}</seg></tuv>".format
     units = [[("de", "Hallo"), ("en-GB", "Hello"), ("ko", "안녕")], [("de", "Ja"), ("de", "Jawohl")], [("en", "Alone")]]
-    body = "".join(f"<tu>{''.join(seg(*one) for one in unit)}</tu>" for unit in units)
+    keys = [" tuid='greeting'", "", ""]
+    body = "".join(f"<tu{key}>{''.join(seg(*one) for one in unit)}</tu>" for key, unit in zip(keys, units, strict=True))
     path = lines(tmp_path, "memory.TMX", f"<tmx version='1.4'><header/><body>{body}</body></tmx>")
-    assert list(read_sentences(path)) == [
-        Sentence(f"{path}:1:deu", "Hallo", "deu", "Hello", "eng"),
-        Sentence(f"{path}:1:eng", "Hello", "eng", "Hallo", "deu"),
-        Sentence(f"{path}:1:kor", "안녕", "kor", "Hallo", "deu"),
-        Sentence(f"{path}:2:deu", "Ja", "deu", "Jawohl", "deu"),
-        Sentence(f"{path}:2:deu:2", "Jawohl", "deu", "Ja", "deu"),
-        Sentence(f"{path}:3:eng", "Alone", "eng"),
+    assert read(path) == [
+        Sentence("0", "Hallo", "deu", "Hello", "eng"),
+        Sentence("0", "Hello", "eng", "Hallo", "deu"),
+        Sentence("0", "안녕", "kor", "Hallo", "deu"),
+        Sentence("3", "Ja", "deu", "Jawohl", "deu"),
+        Sentence("3", "Jawohl", "deu", "Ja", "deu"),
+        Sentence("5", "Alone", "eng"),
     ]
+    assert [one.id for one in read_sentences(path)][:3] == ["greeting"] * 3
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=20).map(str.strip)
@@ -164,8 +185,11 @@ def test_an_exported_memory_has_each_pair_once(index, tmp_path):
         Sentence("d", "안녕", "kor", "<Hi> & \x01bye", "und"),
     ])  # fmt: skip
     assert index.export(tmp_path / "x.tmx") == 2
-    found = [(group.texts, group.langs) for group in read_tmx(tmp_path / "x.tmx")]
-    assert found == [(("Hallo du", "Hello"), ("deu", "eng")), (("안녕", "<Hi> & bye"), ("kor", "und"))]
+    found = [(group.key, group.texts, group.langs) for group in read_tmx(tmp_path / "x.tmx", keep_ids=True)]
+    assert found == [("a", ("Hallo du", "Hello"), ("deu", "eng")), ("d", ("안녕", "<Hi> & bye"), ("kor", "und"))]
+    index.update([Sentence("a", "Hallo", "deu", "Hello", "eng"), Sentence("a", "Hello", "eng", "Hallo", "deu")])
+    index.export(tmp_path / "y.tmx")
+    assert [group.texts for group in read_tmx(tmp_path / "y.tmx")][1:] == [("안녕", "<Hi> & bye"), ("Hallo", "Hello")]
 
 
 def test_a_format_is_that_of_the_suffix(index, tmp_path):
@@ -218,7 +242,7 @@ def test_another_model_is_refused(index, toy_static, toy_tokenizer, tmp_path):
 @pytest.mark.parametrize("text", ["", "\0", "a\0b", "😀" * 5000, "\u202eabc\u2066", "x" * 100_000, "\ufffe"])
 def test_strange_texts_change_nobody_elses_vector(index, toy_static, text):
     index.add([*some()[:5], Sentence("strange", text), *some()[5:]])
-    assert index.store.by_id(["strange"])["strange"].text == text
+    assert [one.text for one in index.store.by_id(["strange"])["strange"].values()] == [text]
     kept = [row for row in range(11) if row != 5]
     np.testing.assert_allclose(index.vectors(kept), encode_sentences(toy_static, SENTENCES), atol=1e-6)
 

@@ -154,6 +154,8 @@ def test_ids_must_differ_and_nothing_is_added_by_halves(tmp_path):
             index.add_vectors([Sentence("new", "text"), Sentence("s2", "other")], unit(2))
         assert len(index) == 5
         assert index.store.by_id(["new"]) == {}
+        with pytest.raises(SearchError, match="'new' is in use"):
+            index.add_vectors([Sentence("new", "a"), Sentence("other", "b"), Sentence("new", "c")], unit(3))
         with pytest.raises(ValueError, match="must be"):
             index.add_vectors(sentences(2, 5), unit(3))
         with pytest.raises(ValueError, match="finite"):
@@ -177,12 +179,12 @@ def test_folders_that_are_no_index_are_refused(tmp_path):
     assert (tmp_path / "index.sqlite").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("version", "advice"), [(1, "; make it again"), (99, "; upgrade isoglot, or make it again")])
+@pytest.mark.parametrize(("version", "advice"), [(4, "; make it again"), (99, "; upgrade isoglot, or make it again")])
 def test_another_format_is_refused_with_the_command_that_makes_the_index_again(tmp_path, version, advice):
     make(tmp_path / "i").store.close()
     with closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
-    with pytest.raises(SearchError, match=f"i: an index of format {version}, and this isoglot reads 4{advice}") as said:
+    with pytest.raises(SearchError, match=f"i: an index of format {version}, and this isoglot reads 5{advice}") as said:
         Index.open(tmp_path / "i")
     assert f"isoglot index {ORIGIN.name} FILE" in str(said.value)
 

@@ -20,7 +20,7 @@ from conftest import build_tokenizer
 from index_folder import LINES, make_index
 from isoglot import encode
 from isoglot.encoders import StaticEncoder, load
-from isoglot.index import Index, SearchError
+from isoglot.index import Index, SearchError, Sentence
 from isoglot.serve import create_app
 
 JSON = st.recursive(
@@ -75,6 +75,26 @@ def test_a_hit_has_its_translation(encoder):
     with started(create_app(index)) as server:
         hits = json.loads(ask(server, "POST", "/search", {"query": "The cat"})[2])["hits"]
     assert [hit["translation"] for hit in hits] == [{"text": "고양이", "language": "kor", "tag": "ko"}, None]
+
+
+def test_entries_that_are_corrected_and_deleted_elsewhere(tmp_path, encoder):
+    sides = [Sentence("u", "The cat", "en", "Kaze", "de"), Sentence("u", "Kaze", "de", "The cat", "en")]
+    Index.build(encoder, [*sides, Sentence("v", "A dog", "en")], folder=tmp_path / "i").close()
+    with Index.open(tmp_path / "i", encoder) as served, started(create_app(served)) as server:
+
+        def found():
+            hits = json.loads(ask(server, "POST", "/search", {"query": "The cat"})[2])["hits"]
+            size = json.loads(ask(server, "GET", "/index")[2])["sentences"]
+            return size, [(hit["id"], hit["count"], (hit["translation"] or {}).get("text")) for hit in hits], hits[0]
+
+        size, hits, best = found()
+        assert (size, hits) == (3, [("u", 1, "Kaze"), ("v", 1, None)])
+        assert (best["text"], best["percent"]) == ("The cat", 100)
+        with Index.open(tmp_path / "i", encoder) as other:
+            other.update([Sentence("u", "The cat", "en", "Katze", "de"), Sentence("u", "Katze", "de", "The cat", "en")])
+            assert found()[:2] == (3, [("u", 1, "Katze"), ("v", 1, None)])
+            other.delete("u")
+            assert found()[:2] == (1, [("v", 1, None)])
 
 
 def test_the_index_tells_of_itself(server):

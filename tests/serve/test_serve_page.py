@@ -18,16 +18,26 @@ pytest.importorskip("faiss")
 
 SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
 HITS = [
-    {"score": 0.9, "id": "x" * 200, "text": "<img src=x onerror=alert(1)>" + "w" * 300, "language": "eng", "tag": "en"},
+    {
+        "score": 0.9,
+        "percent": 97.4,
+        "count": 1,
+        "id": "x" * 200,
+        "text": "<img src=x onerror=alert(1)>" + "w" * 300,
+        "language": "eng",
+        "tag": "en",
+    },
     {
         "score": 0.5,
+        "percent": 40,
+        "count": 3,
         "id": "b",
         "text": LINES["ara"][0],
         "language": "ara",
         "tag": "ar",
-        "translation": {"text": "<b>cat</b>", "language": "eng", "tag": "en"},
+        "translation": {"text": "<b>Query</b> of a cat", "language": "eng", "tag": "en"},
     },
-    {"score": -0.5, "id": "c", "text": LINES["tha"][0], "language": "und", "tag": None},
+    {"score": -0.5, "percent": 0, "count": 1, "id": "c", "text": LINES["tha"][0], "language": "und", "tag": None},
 ]
 ABOUT = {"model": "m" * 80, "sentences": 3, "kind": "flat", "languages": [{"code": "ara", "tag": "ar", "sentences": 1}]}
 # Instead of the server: answers, and a walk with the keyboard once the answer is there.
@@ -56,10 +66,19 @@ addEventListener("load", async () => {
   language.value = "ara";
   language.dispatchEvent(new Event("change"));
   chosen.click();
+  const marks = [...document.querySelectorAll("mark")].map((one) => one.textContent);
+  const scores = [...document.querySelectorAll(".score")].map((one) => one.textContent);
+  const copies = [...document.querySelectorAll(".copy")], selected = [];
+  document.execCommand = () => selected.push(document.activeElement.value);
+  Object.defineProperty(navigator, "clipboard", { value: undefined });
+  copies[2].click();
+  await sleep(0);
+  const times = document.querySelector(".times").textContent, said = copies[2].textContent;
   document.querySelectorAll(".more")[1].click();
   const found = { walk, asked, wide: root.scrollWidth, width: root.clientWidth, images: document.images.length,
     direction: getComputedStyle(right).direction, dir: right.dir, lang: right.lang,
     translation: document.querySelector(".translation").textContent, before,
+    marks, scores, copies: copies.length, selected, times, said,
     first: document.querySelector("li .text").textContent, languages: language.options.length };
   const pre = parent.document.createElement("pre");
   pre.id = "found";
@@ -80,12 +99,14 @@ def test_a_search_in_a_browser(tmp_path, toy_static, browser):
         server.terminate()
         server.wait()
         server.stdout.close()
-    assert "3 sentences, nearest first" in page
-    assert '<p class="text" dir="auto" lang="en">&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;bold' in page
-    assert "<b>bold" not in page
+    assert "3 entries, nearest first" in page
+    marked = re.search('<p class="text" dir="auto" lang="en">(.*?)</p>', page)[1].replace('<mark class="">', "<mark>")
+    words = ("script", "alert", "1", "script", "b", "bold", "b")
+    assert html.escape(LINES["eng"][2], quote=False) == re.sub("</?mark>", "", marked)
+    assert re.findall("<mark>(.*?)</mark>", marked) == [*words]
     assert f"8 sentences, 4 languages; {tmp_path.name}" in page
     assert re.search(r'<option class="" value="ara">Arabic \(2\)</option>', page)
-    assert "1.000" in page
+    assert "100 %" in page
 
 
 @pytest.mark.slow
@@ -106,9 +127,11 @@ def test_on_a_phone_and_a_screen_with_a_keyboard_and_from_right_to_left(tmp_path
     assert [one["query"] for one in found["asked"]] == ["a query", "a query", "a query", LINES["ara"][0]]
     kept = [(one.get("languages"), one.get("exclude")) for one in found["asked"]]
     assert kept == [([], None), (["ara"], None), (None, ["ara"]), (None, ["ara"])]
-    assert (found["before"], found["translation"]) == (True, "<b>cat</b>")
+    assert (found["before"], found["translation"]) == (True, "<b>Query</b> of a cat")
     assert width - 30 < found["width"] <= width
     assert found["wide"] == found["width"]
     assert (found["direction"], found["dir"], found["lang"]) == ("rtl", "auto", "ar")
     assert (found["images"], found["first"]) == (0, HITS[0]["text"])
     assert found["languages"] == 2
+    assert (found["marks"], found["scores"], found["times"]) == (["Query", "a"], ["97 %", "40 %", "0 %"], "3 times")
+    assert (found["copies"], found["selected"], found["said"]) == (4, ["<b>Query</b> of a cat"], "Copied")

@@ -1,13 +1,14 @@
 """`isoglot search`: find the sentences of an index that are nearest to queries, from arguments or stdin.
 
-Output: a table per query on a terminal; otherwise tab-separated lines of query, rank, score, language, id, text and
-translation, with white space inside a field reduced to one space; with `--json` one object per query, with the texts
-unchanged.
+Output: a table per query on a terminal, with the words that the query has, too; otherwise tab-separated lines of query,
+rank, score, language, id, text and translation, with white space inside a field reduced to one space; with `--json` one
+object per query, with the texts unchanged.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -24,8 +25,11 @@ from isoglot.cli.signatures import Of
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from isoglot.index import Hit
 
+_WORD = re.compile(r"\w+")
 _TOGETHER = 256  # queries per batch
 _HITS = 1 << 18  # maximum hits of a batch
 _OBJECT = '{"query": "..."}'
@@ -129,10 +133,12 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
 
         translated = any(hit.translation is not None for hit in hits)
         known = ["translation"] if translated else []
-        table = Table(Column("score", justify="right"), "language", "text", *known, Column("id", style="dim"), box=None)
+        table = Table(Column("match", justify="right"), "language", "text", *known, Column("id", style="dim"), box=None)
         for hit in hits:
-            other = [Text(hit.translation or "")] if translated else []
-            table.add_row(f"{hit.score:.3f}", hit.language, Text(hit.text), *other, Text(hit.id))
+            text, translation = _marked(query, hit.text, hit.translation or "")
+            several = f" ({hit.count:,} times)" if hit.count > 1 else ""
+            other = [translation] if translated else []
+            table.add_row(f"{hit.percent:.0f} %", hit.language, text, *other, Text(hit.id + several))
         console = Console(highlight=False)
         console.print(Text(query, style="bold"))
         console.print(table)
@@ -140,3 +146,17 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
         for rank, hit in enumerate(hits, 1):
             cells = (query, rank, f"{hit.score:.6f}", hit.language, hit.id, hit.text, hit.translation or "")
             typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))
+
+
+def _marked(query: str, *sides: str) -> list[Text]:
+    """The sides of a hit. Words of the query are marked in the side with most of them, which is in its language: names
+    and short words occur in others by chance.
+    """
+    from rich.text import Text
+
+    words = {word.casefold() for word in _WORD.findall(query)}
+    texts = [Text(side) for side in sides]
+    places = [[one.span() for one in _WORD.finditer(side) if one[0].casefold() in words] for side in sides]
+    for start, stop in max(places, key=len):
+        texts[places.index(max(places, key=len))].stylize("bold underline", start, stop)
+    return texts

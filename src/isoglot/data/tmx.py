@@ -38,15 +38,17 @@ def write_tmx(path: str | Path, units: Iterable[Unit], *, source: str = ALL) -> 
 def tmx_writer(path: str | Path, *, source: str = ALL) -> Iterator[Callable[[Properties, Sentences], None]]:
     """A function that writes a translation unit to a new file, which appears as a whole when the block ends.
 
-    It takes the properties of the unit, and its sentences with their language codes. `source` is the language code of
-    the first sentences. Tabs, line ends and characters that XML forbids become spaces. Raises `CorpusError` for an
-    unknown language.
+    It takes the properties of the unit, of which `tuid` is its id, and its sentences with their language codes.
+    `source` is the language code of the first sentences. Tabs, line ends and characters that XML forbids become spaces.
+    Raises `CorpusError` for an unknown language.
     """
 
     def write(properties: Properties, sentences: Sentences) -> None:
-        stream.write("<tu>")
+        key = f" tuid={quoteattr(_clean(properties['tuid']))}" if "tuid" in properties else ""
+        stream.write(f"<tu{key}>")
         for name, value in properties.items():
-            stream.write(f"<prop type={quoteattr(name)}>{_xml(value)}</prop>")
+            if name != "tuid":
+                stream.write(f"<prop type={quoteattr(name)}>{_xml(value)}</prop>")
         for code, text in sentences:
             stream.write(f"<tuv xml:lang={quoteattr(_tag(code))}><seg>{_xml(text)}</seg></tuv>")
         stream.write("</tu>\n")
@@ -64,4 +66,8 @@ def _tag(code: str) -> str:
 
 
 def _xml(text: str) -> str:
-    return escape(_FORBIDDEN.sub(" ", one_line(text)))
+    return escape(_clean(text))
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub(" ", one_line(text))

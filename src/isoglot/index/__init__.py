@@ -4,6 +4,7 @@ from isoglot.errors import SearchError
 from isoglot.index.index import Added, Hit, Index
 from isoglot.index.origin import Origin
 from isoglot.index.reading import read_sentences
+from isoglot.index.scale import Scale
 from isoglot.index.store import Sentence
 
-__all__ = ["Added", "Hit", "Index", "Origin", "SearchError", "Sentence", "read_sentences"]
+__all__ = ["Added", "Hit", "Index", "Origin", "Scale", "SearchError", "Sentence", "read_sentences"]

@@ -12,6 +12,7 @@ from isoglot.errors import OutputError
 from isoglot.index.origin import Origin
 from isoglot.index.store import Sentence
 from isoglot.index.table import Vectors
+from isoglot.index.units import group
 
 _COLUMNS = ("id", "text", "language")
 _TRANSLATED = (*_COLUMNS, "translation", "translation_language")
@@ -38,12 +39,15 @@ def write(path: Path, form: str, pieces: Pieces, origin: Origin, *, translated: 
 
 
 def _units(pieces: Pieces) -> Iterator[Unit]:
-    """Each pair of a sentence and its translation once, though each of the two may be a row with the other."""
-    seen: set[int] = set()  # hashes of 64 bits, so that a memory of millions of units needs no copy of its texts
-    for one in chain.from_iterable(sentences for sentences, _ in pieces):
-        if one.translation is None:
-            continue
-        unit = ((one.language, one.text), (one.translation_language, one.translation))
-        if (mark := hash(frozenset(unit))) not in seen:
-            seen.add(mark)
-            yield {}, unit
+    """Each entry with a translation; of entries with equal sentences the first."""
+    seen: set[int] = set()  # so that a memory of millions of units needs no copy of its texts
+    for unit in group(chain.from_iterable(sentences for sentences, _ in pieces)):
+        sides = dict.fromkeys(
+            (code, text)
+            for one in unit.sentences
+            for code, text in ((one.language, one.text), (one.translation_language, one.translation))
+            if text is not None
+        )
+        if len(sides) > 1 and unit.content not in seen:
+            seen.add(unit.content)
+            yield {"tuid": unit.id}, [*sides]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
-from itertools import chain, islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,12 +20,15 @@ from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
 from isoglot.data.formats import format_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
-from isoglot.data.vectors import not_finite, unit
+from isoglot.data.vectors import not_finite
+from isoglot.data.vectors import unit as normalized
 from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
-from isoglot.index.store import Files, Sentence, Store, Structure, is_index
-from isoglot.index.table import NAME, Rows, Table, Vectors, nearest
+from isoglot.index.scale import Scale, measure
+from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_index
+from isoglot.index.table import Rows, Table, Vectors, nearest
+from isoglot.index.units import Unit, content_of, group, named
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
 from isoglot.model.engine import checked
@@ -41,15 +44,25 @@ KINDS = (FLAT, *faiss_index.KINDS)
 _OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
 _SCORED = 1 << 14  # vectors at a time whose scores are computed exactly
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are exact
+_ROUNDING = 1e-5  # more than scores in float32 differ from exact ones
+_WASTE = 1024  # deleted rows that are left where they are
 _EXPORTED = 4096  # rows of a row group of Parquet
 _NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A sentence found: its cosine with the query, its text, language and id, its translation if known, its row.
+    """An entry of an index: its sentence that is nearest to the query, and another side of it, or its translation.
 
-    `translation_language` is `und` if it is not known.
+    score        cosine of the sentence with the query
+    text         the sentence
+    language     its language code
+    id           id of the entry; of several entries with equal sentences and translations, of the first
+    translation  the other side, if there is one, and `translation_language`, `und` if it is not known
+    row          row of the sentence's vector, as for `Index.vectors`, until entries are changed
+    percent      what the score means: 100 for an equal vector or text, 50 for a score that one in ten sentences has
+                 with its nearest unrelated one, near 0 for most unrelated ones; see `isoglot.index.Scale`
+    count        number of entries with equal sentences and translations
     """
 
     score: float
@@ -59,24 +72,59 @@ class Hit:
     translation: str | None
     translation_language: str
     row: int
+    percent: float
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """How many sentences are new in the index, and how many were in it already."""
+    """How many sentences are new, were in the index already, and belong to entries that were updated."""
 
     new: int
     known: int
+    updated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A consistent snapshot for searches: vectors, the FAISS structure and the number of rows that it covers."""
+    """A consistent snapshot for searches: vectors, the FAISS structure, the number of rows that it covers, and which
+    rows count (None: all).
+    """
 
     files: Files
     table: Table
     structure: Any
     covered: int
+    live: NDArray[np.bool_] | None
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What units change in an index.
+
+    sentences  added as rows, each with the content of its unit in `contents`
+    copied     their places whose vectors are those of rows of the index, by place; the others are encoded
+    deleted    rows that are deleted
+    new        ids that must not be in the index
+    counts     sentences by what they are: new, known, updated
+    """
+
+    sentences: list[Sentence] = field(default_factory=list)
+    contents: list[int] = field(default_factory=list)
+    copied: dict[int, int] = field(default_factory=dict)
+    deleted: list[int] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def encoded(self) -> list[Sentence]:
+        """The sentences whose vectors are computed."""
+        return [one for place, one in enumerate(self.sentences) if place not in self.copied]
+
+    def add(self, unit: Unit) -> None:
+        """Add the sentences of a unit."""
+        self.sentences += unit.sentences
+        self.contents += [unit.content] * len(unit.sentences)
 
 
 class Index:
@@ -91,10 +139,12 @@ class Index:
             raise TypeError("make an index with Index.build(model, sentences), or open one with Index.open(folder)")
         self.folder, self.origin, self.store = store.folder, store.origin, store
         self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
-        self._adding = threading.Lock()  # for threads, which wait; `exclusive` refuses another process
+        self._adding = threading.Lock()  # for threads, which wait; `exclusive` rejects another process
         self._memory = np.empty((0, store.origin.dim), np.float32)  # without a folder: vectors, with room to grow
         self._structures: dict[Structure | None, Any] = {None: None}  # the newest FAISS structure
-        self._languages: tuple[int, dict[str, int], NDArray[np.int32]] | None = None
+        self._languages: tuple[tuple[int, int], dict[str, int], NDArray[np.int32]] | None = None
+        self._deleted: tuple[int, list[int]] = (0, [])  # the deleted rows of a state, by its number of changes
+        self._scale: tuple[str | tuple[int, int], Scale] | None = None
         self._load()
 
     @classmethod
@@ -118,14 +168,15 @@ class Index:
         progress: Progress | None = None,
         report: Callable[[str], None] | None = None,
     ) -> Index:
-        """Encode sentences into a new index, or add them to the one in the folder.
+        """Encode sentences into a new index, or update the one in the folder with them.
 
         model         a model, or a model's name
-        sentences     strings, or `Sentence`s with ids and languages; read once
+        sentences     strings, or `Sentence`s with ids and languages; read once. Those that follow each other with one
+                      id are the sides of one entry
         languages     their language codes, or one for all; None: unknown
         translations  a text for each sentence that is shown with a hit; None where there is none
         translation_languages  their language codes, or one for all; None: unknown
-        ids           unique ids; None: the positions in `sentences`
+        ids           ids of the entries; None: digests of what they contain
         kind          kind of index: "flat" (exact), "ivf", "ivf-pq", "hnsw", or a FAISS index_factory string; None:
                       flat, or the kind of the index in the folder
         folder        None: in memory
@@ -135,15 +186,15 @@ class Index:
         device        for a model that is loaded by name
         encoding      computes the vectors instead of the encoder, as `isoglot.scale.index_shards` does
 
-        A sentence whose id is in the index with the same text and language is skipped, so that a call that was killed
-        is completed by repeating it. Raises `SearchError` for another model or other prompts than those of the index in
-        the folder and for an id of another sentence, `ValueError` for an unknown kind, `OutputError` if another process
-        is adding.
+        An entry that is in the index with the same content is skipped, so that a call that was killed is completed by
+        repeating it; one with other content replaces that of the index, as `update` does. Raises `SearchError` for
+        another model or other prompts than those of the index in the folder and for an id that is passed twice with
+        other content, `ValueError` for an unknown kind, `OutputError` if another process is adding.
         """
         if not isinstance(model, Model | str | Path):
             raise TypeError(f"model is {shown(model)}; pass a model or a model's name")
         columns = {"languages": languages, "translations": translations, "ids": ids}
-        records = _records(sentences, 0, columns | {"translation_languages": translation_languages})
+        records = _records(sentences, columns | {"translation_languages": translation_languages})
         place = None if folder is None else Path(folder)
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
@@ -154,13 +205,14 @@ class Index:
             store = Store(place) if there else Store.create(place, origin, kind or FLAT)
             try:
                 index = cls(store, encoder)
-                added = index._add(chain(first, records), kind, progress, encoding)
+                added = index._add(chain(first, records), kind, progress, encoding, replacing=True)
             except BaseException:
                 store.close()
                 raise
         if report is not None:
+            updated = f", {added.updated:,} updated" if added.updated else ""
             known = f", {added.known:,} already there" if added.known else ""
-            report(f"{added.new:,} sentences added{known}; {len(index):,} in the index ({index.kind})")
+            report(f"{added.new:,} sentences added{updated}{known}; {len(index):,} in the index ({index.kind})")
         return index
 
     @classmethod
@@ -238,7 +290,8 @@ class Index:
         self.store.close()
 
     def __len__(self) -> int:
-        return self._current().files.rows
+        files = self._current().files
+        return files.rows - files.deleted
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else str(self.folder)
@@ -248,6 +301,11 @@ class Index:
     def kind(self) -> str:
         """How it is searched."""
         return self.store.kind
+
+    @property
+    def changes(self) -> int:
+        """A number that grows when sentences are deleted."""
+        return self._current().files.changes
 
     @property
     def model(self) -> Model:
@@ -273,67 +331,126 @@ class Index:
         kind: str | None = None,
         progress: Progress | None = None,
     ) -> Added:
-        """Encode and add sentences; arguments as in `build`, but ids are the positions in the index by default.
+        """Encode and add sentences; arguments as in `build`. Raises `SearchError` for an id of an entry with other
+        content.
 
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
+        columns = {"languages": languages, "translations": translations, "ids": ids}
+        columns["translation_languages"] = translation_languages
+        return self._add_exclusively(sentences, columns, kind, progress, replacing=False)
+
+    @check_arguments(sentences="pass a list of sentences")
+    def update(
+        self,
+        sentences: Iterable[str | Sentence],
+        *,
+        languages: str | Iterable[str] | None = None,
+        translations: Iterable[str | None] | None = None,
+        translation_languages: str | Iterable[str] | None = None,
+        ids: Iterable[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Added:
+        """Add sentences, and replace entries of the index that have these ids and other content; see `build`.
+
+        Only sentences that are not in the entry yet are encoded. Each piece of `tables.ROWS` sentences is changed as a
+        whole or not at all. Raises `SearchError` for an id that is passed twice with other content.
+        """
+        columns = {"languages": languages, "translations": translations, "ids": ids}
+        columns["translation_languages"] = translation_languages
+        return self._add_exclusively(sentences, columns, None, progress, replacing=True)
+
+    @check_arguments()
+    def delete(self, ids: str | Iterable[str]) -> int:
+        """Delete entries by their ids, all of them or, after any error, none. Returns the number of sentences deleted.
+
+        Raises `SearchError` for an id that is not in the index.
+        """
+        wanted = [ids] if isinstance(ids, str) else [*dict.fromkeys(map(str, ids))]
+        with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
+            units = self.store.by_id([readable(key) for key in wanted])
+            if (missing := next((key for key in wanted if readable(key) not in units), None)) is not None:
+                raise SearchError(f"{self.store.name}: contains no entry with the id {missing!r}; nothing was deleted")
+            rows = [row for unit in units.values() for row in unit]
+            if rows:
+                self._apply(_Changes(deleted=rows), np.empty((0, self.origin.dim), np.float32))
+                self._compact()
+                self.restructure()
+        return len(rows)
+
+    def _add_exclusively(
+        self,
+        sentences: Iterable[str | Sentence],
+        columns: _Columns,
+        kind: str | None,
+        progress: Progress | None,
+        *,
+        replacing: bool,
+    ) -> Added:
         if kind is not None:
             check_kind(kind, self.origin.dim)  # not after sentences were added
-        columns = {"languages": languages, "translations": translations, "ids": ids}
         with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
-            first = self.store.files().rows  # another process may have added some since the index was opened
-            records = _records(sentences, first, columns | {"translation_languages": translation_languages})
-            return self._add(records, kind, progress)
+            return self._add(_records(sentences, columns), kind, progress, replacing=replacing)
 
     def _add(
-        self, records: Iterator[Sentence], kind: str | None, progress: Progress | None, encoding: Encoding | None = None
+        self,
+        records: Iterator[Sentence],
+        kind: str | None,
+        progress: Progress | None,
+        encoding: Encoding | None = None,
+        *,
+        replacing: bool,
     ) -> Added:
-        # Size of a piece, what of it is not in the index, and whether it was compared before others were added.
-        waiting = deque[tuple[int, list[Sentence], bool]]()
+        # A piece, what it changes, and whether it was compared with the index before others were added.
+        waiting = deque[tuple[list[Unit], _Changes, bool]]()
+        units, first = group(records), self.store.files().rows
 
         def texts() -> Iterator[list[str]]:
-            while piece := list(islice(records, tables.ROWS)):
-                waiting.append((len(piece), self._fresh(piece), bool(waiting)))
-                yield [one.text for one in waiting[-1][1]]
+            while piece := _piece(units):
+                waiting.append((piece, self._changes(piece, first, replacing), bool(waiting)))
+                yield [one.text for one in waiting[-1][1].encoded]
 
-        new = known = 0
+        counts = Counter[str]()
         for rows in encoding(self.origin, texts()) if encoding else _encoded(self.model, texts()):
-            size, piece, ahead = waiting.popleft()
-            fresh = self._fresh(piece) if ahead else piece
-            kept = {one.id for one in fresh}
-            if fresh:
-                own = rows if len(fresh) == len(piece) else rows[[one.id in kept for one in piece]]
-                self._append(fresh, own)
-            new, known = new + len(fresh), known + size - len(fresh)
+            piece, changes, ahead = waiting.popleft()
+            now = self._changes(piece, first, replacing) if ahead else changes
+            if len(now.encoded) != len(changes.encoded):  # some are in the index by now
+                places = {one: place for place, one in enumerate(changes.encoded)}
+                rows = rows[[places[one] for one in now.encoded]]
+            if now.sentences or now.deleted:
+                self._apply(now, rows)
+            counts += now.counts
             if progress is not None:
-                progress(new + known, None)
+                progress(counts.total(), None)
+        self._compact()
         self.restructure(kind)
-        return Added(new, known)
+        return Added(counts["new"], counts["known"], counts["updated"])
 
-    def _fresh(self, piece: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences that are not in the index yet; new translations of the others replace those that are there."""
-        seen = self.store.by_id([one.id for one in piece])
-        fresh, corrected = dict[str, Sentence](), list[Sentence]()
-        for one in piece:
-            other = seen.get(one.id)
-            if other is None:
-                seen[one.id] = fresh[one.id] = one
-            elif (other.text, other.language) != (one.text, one.language):
-                raise SearchError(
-                    f"{self.folder or 'this index'}: the id {one.id!r} belongs to {other.text[:40]!r} "
-                    f"({other.language}), so {one.text[:40]!r} ({one.language}) needs another id; "
-                    "pass ids= (the default ids are positions); after a file was edited, make the index again elsewhere"
-                )
-            elif one.translation is not None and one != other:
-                seen[one.id] = one
-                if one.id in fresh:
-                    fresh[one.id] = one
-                else:
-                    corrected.append(one)
-        if corrected:
-            with self.store.writing():
-                self.store.translate(corrected)
-        return [*fresh.values()]
+    def _changes(self, piece: Sequence[Unit], first: int, replacing: bool) -> _Changes:
+        """What a piece changes. An entry with rows from `first` on is one that this call has added or replaced."""
+        changes, seen = _Changes(), dict[str, Unit]()
+        entries = self.store.by_id([unit.id for unit in piece])
+        for unit in piece:
+            rows, size = entries.get(unit.id, {}), len(unit.sentences)
+            earlier = seen.setdefault(unit.id, unit)
+            before = earlier.sentences if earlier is not unit else tuple(rows.values())
+            if {*before} == {*unit.sentences}:
+                changes.counts["known"] += size
+            elif not before:
+                changes.counts["new"] += size
+                changes.new.append(unit.id)
+                changes.add(unit)
+            elif not replacing or earlier is not unit or max(rows) >= first:
+                raise SearchError(f"{self.store.name}: {_conflict(before, unit.sentences, replacing=replacing)}")
+            else:
+                changes.counts["updated"] += size
+                changes.deleted += rows
+                place = {(one.text, one.language): row for row, one in rows.items()}
+                for at, one in enumerate(unit.sentences, len(changes.sentences)):
+                    if (row := place.get((one.text, one.language))) is not None:
+                        changes.copied[at] = row
+                changes.add(unit)
+        return changes
 
     @check_arguments()
     def add_vectors(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
@@ -342,22 +459,37 @@ class Index:
         Raises `SearchError` for an id that is in use, `ValueError` for vectors of another shape or not finite, and
         `OutputError` where the disk is full; the index is then as it was before.
         """
-        self._append([_clean(one, at) for at, one in enumerate(sentences)], vectors)
+        changes = _Changes()
+        for key, run in groupby((_clean(one, at) for at, one in enumerate(sentences)), key=lambda one: one.id):
+            unit = (*run,)
+            changes.add(Unit(key, unit, content_of(unit)))
+            changes.new.append(key)
+        self._apply(changes, vectors)
 
-    def _append(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
+    def _apply(self, changes: _Changes, vectors: Vectors) -> None:
+        """Write changes, with the vectors of the sentences that are encoded, in one transaction."""
+        encoded = changes.encoded
         try:
             table = np.ascontiguousarray(vectors, np.float32)
         except (TypeError, ValueError) as error:
             raise TypeError(f"vectors is {shown(vectors)}; pass an array (N, D)") from error
-        if table.shape != (len(sentences), self.origin.dim):
-            raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
+        if table.shape != (len(encoded), self.origin.dim):
+            raise ValueError(f"vectors must be ({len(encoded)}, {self.origin.dim}), not {table.shape}")
         if len(bad := not_finite(table)):
-            raise ValueError(f"vectors must be finite, and row {bad[0]}, of {sentences[bad[0]].id!r}, is not")
+            raise ValueError(f"vectors must be finite, and row {bad[0]}, of {encoded[bad[0]].id!r}, is not")
+        if changes.copied:
+            table = self._with_copies(changes.copied, table)
         try:
             with self.store.writing() as before:
                 self._sweep(before)
-                self.store.add(sentences, before.rows)
-                self._write(before.rows, table)
+                repeated = [key for key, count in Counter(changes.new).items() if count > 1]
+                if taken := [*self.store.by_id(changes.new), *repeated]:
+                    raise SearchError(f"{self.store.name}: the id {taken[0]!r} is in use; ids must differ")
+                if changes.deleted:
+                    self.store.delete(changes.deleted)
+                if changes.sentences or not changes.deleted:
+                    self.store.add(changes.sentences, changes.contents, before.rows)
+                    self._write(before, table)
         except BaseException as error:
             with suppress(IsoglotError):
                 self._cut()
@@ -368,6 +500,13 @@ class Index:
             raise
         self._load()
 
+    def _with_copies(self, copied: Mapping[int, int], encoded: Vectors) -> Vectors:
+        """Vectors of the index by their places, and encoded ones at all other places."""
+        table = np.empty((len(encoded) + len(copied), self.origin.dim), np.float32)
+        table[[*copied]] = self._current().table[np.array([*copied.values()])]
+        table[np.setdiff1d(np.arange(len(table)), [*copied])] = encoded
+        return table
+
     @check_arguments()
     def restructure(self, kind: str | None = None) -> None:
         """Let the FAISS structure cover all rows; for another `kind`, rebuild it from the vectors.
@@ -375,10 +514,37 @@ class Index:
         Raises `ValueError` for an unknown kind, and one that needs more sentences.
         """
         wanted = kind or self.kind
-        if wanted != self.kind or (wanted != FLAT and self._view.covered != len(self)):
+        if wanted != self.kind or (wanted != FLAT and self._view.covered != self._current().files.rows):
             self._restructure(wanted)
+        scale = self._measured()
         with self.store.writing() as now:  # a writer that was killed leaves files, even if nothing is left to add
             self._sweep(now)
+            if scale is not None:
+                self.store.set_scale(scale.as_json())
+        if scale is not None:
+            self._load()
+
+    def _measured(self) -> Scale | None:
+        """What scores mean, if the index has grown or shrunk by a quarter since that was measured."""
+        view = self._current()
+        size = view.files.rows - view.files.deleted
+        if not size or (view.files.scale and 0.75 * (before := self._scale_of(view).size) < size < 1.25 * before):
+            return None
+        return self._measure(view)
+
+    def _measure(self, view: _View) -> Scale | None:
+        languages = self._language_numbers(view.files)[1]
+        encoder = self._model if isinstance(self._model, Model) else None
+        return measure(view.table, languages, self.store.contents, encoder)
+
+    def _scale_of(self, view: _View) -> Scale:
+        """What scores mean, as it is saved, or measured now."""
+        state = view.files.scale or (view.files.rows, view.files.changes)
+        if self._scale is None or self._scale[0] != state:
+            text = view.files.scale
+            scale = Scale.from_json(text, self.store.name) if text else self._measure(view)
+            self._scale = state, scale or Scale(0, 0.0, 0.5)
+        return self._scale[1]
 
     @overload
     def search(  # type: ignore[overload-overlap]  # a string is a sequence of strings
@@ -410,10 +576,10 @@ class Index:
         exclude: str | Collection[str] = (),
         effort: PositiveInt | None = None,
     ) -> list[Hit] | list[list[Hit]]:
-        """The k nearest sentences, best first; of equal scores the one added first.
+        """The k nearest entries, each with its nearest sentence, best first; of equal scores the one added first.
 
         queries    one text, which gives a list of hits, or texts or vectors (Q, D), which give a list for each
-        k          number of sentences per query
+        k          number of entries per query
         languages  languages to search in; default: all languages. Exact for all kinds of index
         exclude    languages to exclude, such as that of the queries. Exact, too
         effort     search effort of an approximate kind (IVF cells probed, HNSW list size)
@@ -424,6 +590,7 @@ class Index:
             return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
         codes, without = canonical_list(languages), canonical_list(exclude)
         found = texts_or_vectors(queries, "search")
+        texts = found if isinstance(found, list) else None
         if isinstance(found, list):
             empty = np.empty((0, self.origin.dim), np.float32)
             found = encode_queries(self.model, found, self.origin) if found else empty
@@ -431,25 +598,80 @@ class Index:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {found.shape}")
         if len(bad := not_finite(np.asarray(found, np.float32))):
             raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
-        view, table = self._current(), np.ascontiguousarray(unit(found))
-        wanted = min(k + _SPARE, view.files.rows)
-        if codes or without:
-            rows = nearest(view.table, table, wanted, keep=self._rows_in(codes, without, view.files.rows))
-        else:
-            rows = nearest(view.table, table, wanted, first=view.covered)
-            if view.structure is not None:
+        table = np.ascontiguousarray(normalized(found))
+        while True:
+            view = self._current()
+            nearest_rows, scale = self._find(view, table, k, codes, without, effort), self._scale_of(view)
+            with self.store.reading(view.files.changes) as is_same:
+                if is_same:
+                    hits = self._hits(nearest_rows, scale)
+                    return hits if texts is None else [*map(with_equal_text, texts, hits)]
+            self._load()  # rows were changed meanwhile
+
+    def _find(
+        self,
+        view: _View,
+        queries: Vectors,
+        k: int,
+        codes: Collection[str],
+        without: Collection[str],
+        effort: int | None,
+    ) -> list[tuple[NDArray[Any], Rows]]:
+        """Cosines and rows of the k nearest entries for each query, of each entry the nearest row.
+
+        More and more candidates are looked at until those left out can't be among the k: entries have several sides,
+        several entries have the same content, and candidates of an approximate kind may be deleted.
+        """
+        chosen = [(np.empty(0), np.empty(0, np.int64))] * len(queries)
+        keep = self._rows_in(codes, without, view.files) if codes or without else view.live
+        structure = None if codes or without else view.structure
+        left, wanted, size = [*range(len(queries))], k + _SPARE, view.files.rows
+        while left:
+            asked, some = min(wanted, size), queries[left]
+            rows = nearest(view.table, some, asked, first=0 if structure is None else view.covered, keep=keep)
+            is_all = np.full(len(left), rows.shape[1] < asked)
+            if structure is not None:
                 # Compressed vectors rank candidates roughly, so more candidates are scored than are returned.
-                near = faiss_index.candidates(view.structure, table, 4 * wanted, effort=effort)
+                near = faiss_index.candidates(structure, some, 4 * asked, effort=effort)
+                is_all &= (near < 0).any(axis=1) | (near.shape[1] < 4 * asked)
+                if view.live is not None:
+                    near = np.where(view.live[near], near, -1)
                 rows = np.concatenate([near, rows], axis=1)
-        scored = [self._score(view, query, row, k) for query, row in zip(table, rows, strict=True)]
-        known = self.store.by_row(sorted({row for _, rows in scored for row in rows.tolist()}))
-        return [[_hit(score, row, known[row]) for score, row in zip(*map(np.ndarray.tolist, one), strict=True)]
-                for one in scored]  # fmt: skip
+            scored = [self._score(view, query, row) for query, row in zip(some, rows, strict=True)]
+            contents = self.store.contents(sorted({row for _, found in scored for row in found.tolist()}))
+            waiting = []
+            for at, (scores, found), is_complete in zip(left, scored, is_all.tolist(), strict=True):
+                places = dict[int, int]()  # of the nearest row of each entry; rows that vanished meanwhile differ
+                for place, row in enumerate(found.tolist()):
+                    places.setdefault(contents.get(row, -1 - row), place)
+                best = [*places.values()][:k]
+                chosen[at] = scores[best], found[best]
+                is_clear = len(best) == k and scores[best[-1]] > scores[-1] + _ROUNDING
+                if not (is_complete or is_clear or len(places) >= k + _SPARE or asked == size):
+                    waiting.append(at)
+            left, wanted = waiting, 4 * wanted
+        return chosen
+
+    def _hits(self, found: Sequence[tuple[NDArray[Any], Rows]], scale: Scale) -> list[list[Hit]]:
+        every = sorted({row for _, rows in found for row in rows.tolist()})
+        sentences, contents = self.store.by_row(every), self.store.contents(every)
+        counts = self.store.counts(sorted({*contents.values()}))
+        hits: list[list[Hit]] = []
+        for scores, rows in found:
+            hits.append([])
+            for score, percent, row in zip(*map(np.ndarray.tolist, (scores, scale.percent(scores), rows)), strict=True):
+                of, count = sentences[row], counts[contents[row]]
+                shown_with = of.translation, of.translation_language
+                hits[-1].append(Hit(score, of.text, of.language, of.id, *shown_with, row, percent, count))
+        return hits
 
     @check_arguments()
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
-        """Copies (N, D) of the vectors of some rows. Raises `ValueError` for a row that the index does not have."""
-        places, size = np.asarray(rows), len(self)
+        """Copies (N, D) of the vectors of some rows. Raises `ValueError` for a row that the index does not have.
+
+        Rows are numbers, in the order in which sentences were added; those of deleted sentences have vectors, too.
+        """
+        places, size = np.asarray(rows), self._current().files.rows
         if places.size and places.dtype.kind not in "iu":
             raise TypeError(f"rows are {shown(rows)}; pass numbers of rows")
         if len(wrong := places[(places < 0) | (places >= size)]):
@@ -469,12 +691,12 @@ class Index:
             raise OutputError(f"{target}: is not empty; choose another folder")
         with temporary_folder(target) as temporary:
             with Index.create(temporary / "index", self.origin, kind=FLAT) as copy:
-                size = len(self)  # others may add to it meanwhile
-                for start in range(0, size, tables.ROWS):
-                    rows = range(start, min(start + tables.ROWS, size))
-                    sentences = self.store.by_row(rows)
-                    copy._append([sentences[row] for row in rows], self.vectors(rows))
-                copy.restructure(self.kind)
+                for sentences, contents, vectors in self._pieces(tables.ROWS):
+                    copy._apply(_Changes(sentences, contents), vectors)
+                if (scale := self._view.files.scale) is not None:
+                    with copy.store.writing():
+                        copy.store.set_scale(scale)
+                    copy._load()
             if target.is_dir():
                 target.rmdir()
             (temporary / "index").rename(target)
@@ -501,34 +723,76 @@ class Index:
         if self.folder is not None and Path(path).resolve().is_relative_to(self.folder.resolve()):
             raise OutputError(f"{path}: lies in the index; choose a file outside of it")
         translated = self.store.has_translations()
-        return exporting.write(Path(path), form, self._pieces(progress), self.origin, translated=translated)
+        pieces = ((sentences, vectors) for sentences, _, vectors in self._pieces(_EXPORTED, progress))
+        return exporting.write(Path(path), form, pieces, self.origin, translated=translated)
 
-    def _pieces(self, progress: Progress | None) -> Iterator[tuple[list[Sentence], Vectors]]:
-        size = len(self)
-        for start in range(0, size, _EXPORTED):
-            rows = range(start, min(start + _EXPORTED, size))
-            sentences = self.store.by_row(rows)
-            yield [sentences[row] for row in rows], self.vectors(rows)
+    def _pieces(
+        self, size: int, progress: Progress | None = None
+    ) -> Iterator[tuple[list[Sentence], list[int], Vectors]]:
+        """The sentences of one moment, their contents and vectors; later ones are left out."""
+        view = self._current()
+        rows = _live_rows(view)
+        for start in range(0, len(rows), size):
+            some = rows[start : start + size].tolist()
+            with self.store.reading(view.files.changes) as is_same:
+                if not is_same:
+                    raise SearchError(f"{self.store.name}: entries were changed while it was read; try again")
+                sentences, contents = self.store.by_row(some), self.store.contents(some)
+            yield [sentences[row] for row in some], [contents[row] for row in some], view.table[np.array(some)]
             if progress is not None:
-                progress(rows.stop, size)
+                progress(start + len(some), len(rows))
+
+    def _compact(self) -> None:
+        """Write a file of vectors without the deleted rows, if more than half of all rows are deleted.
+
+        Where too few are left to train the FAISS structure, or the disk is full, everything stays as it is.
+        """
+        files = self._view.files
+        if files.deleted < _WASTE or 2 * files.deleted <= files.rows:
+            return
+        name = f"vectors-{files.changes + 1}.npy"
+        with suppress(ValueError, OutputError), self.store.writing() as now:
+            self._load(now)
+            rows = _live_rows(self._view)
+            self.store.renumber(rows.tolist(), name)
+            if self.folder is None:
+                memory = self._view.table[rows]
+                table = Table(memory)
+            else:
+                for start in range(0, len(rows), tables.ROWS):
+                    write_rows(self.folder / name, start, self._view.table[rows[start : start + tables.ROWS]])
+                table = Table.open(self.folder / name, len(rows), self.origin.dim)
+            structure = None
+            if self.kind != FLAT and len(rows):
+                structure = self._make_structure(self.kind, table, now.changes + 1)
+            self.store.set_approximate(structure, self.kind)
+            if self.folder is None:
+                self._memory = memory
+        self._load()
+        if self.folder is not None and self._view.files.vectors != name:
+            (self.folder / name).unlink(missing_ok=True)
 
     def _restructure(self, wanted: str) -> None:
         check_kind(wanted, self.origin.dim)
         with self.store.writing() as now:
             self._load(now)
-            structure = self._view.structure if wanted == self.kind else None
-            found = None
-            if wanted != FLAT and len(self):
-                if structure is None:
-                    structure = faiss_index.create(wanted, len(self), self.origin.dim)
-                    faiss_index.train(structure, self.vectors, len(self))
-                else:  # other threads may be searching with it
-                    structure = faiss_index.faiss_module().clone_index(structure)
-                for _, block in self._view.table.blocks(structure.ntotal):
-                    structure.add(np.ascontiguousarray(block))
-                found = self._write_structure(f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss", structure)
-            self.store.set_approximate(found, wanted)
+            made, before = None, self._view.structure if wanted == self.kind else None
+            if wanted != FLAT and now.rows:
+                made = self._make_structure(wanted, self._view.table, now.changes, before)
+            self.store.set_approximate(made, wanted)
         self._load()
+
+    def _make_structure(self, kind: str, table: Table, changes: int, structure: Any = None) -> Structure:
+        """A FAISS structure over all rows of a table, which continues another one if there is one."""
+        if structure is None:
+            structure = faiss_index.create(kind, len(table), self.origin.dim)
+            faiss_index.train(structure, table.__getitem__, len(table))
+        else:  # other threads may be searching with it
+            structure = faiss_index.faiss_module().clone_index(structure)
+        for _, block in table.blocks(structure.ntotal):
+            structure.add(np.ascontiguousarray(block))
+        name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "")
+        return self._write_structure(f"{name}-{len(table)}.faiss", structure)
 
     def _write_structure(self, name: str, structure: Any) -> Structure:
         if self.folder is None:
@@ -541,32 +805,37 @@ class Index:
         self._structures = {None: None, made: structure}
         return made
 
-    def _score(self, view: _View, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
-        """Cosines in float64, so that they depend on two vectors and not on what was searched with them."""
+    def _score(self, view: _View, query: Vectors, rows: Rows) -> tuple[NDArray[Any], Rows]:
+        """Rows, best first, with cosines in float64: they depend on two vectors, not on what was searched with them."""
         chosen = rows[rows >= 0]
         scores = np.empty(len(chosen))
         for start in range(0, len(chosen), _SCORED):
             part = slice(start, start + _SCORED)
             scores[part] = (view.table[chosen[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-        order = np.lexsort((chosen, -scores))[:k]
+        order = np.lexsort((chosen, -scores))
         return scores[order], chosen[order]
 
-    def _rows_in(self, languages: Collection[str], without: Collection[str], rows: int) -> NDArray[np.bool_]:
-        known = self._languages
-        if known is None or known[0] != rows:
-            known = self._languages = (rows, *self.store.language_of_rows(rows))
+    def _rows_in(self, languages: Collection[str], without: Collection[str], files: Files) -> NDArray[np.bool_]:
+        numbers, language_of_rows = self._language_numbers(files)
         wanted = [
             number
-            for code, number in known[1].items()
+            for code, number in numbers.items()
             if (not languages or matches(code, languages)) and not matches(code, without)
         ]
-        kept: NDArray[np.bool_] = np.isin(known[2], wanted)
+        kept: NDArray[np.bool_] = np.isin(language_of_rows, wanted)
         return kept
 
-    def _write(self, first: int, vectors: Vectors) -> None:
-        """Write vectors as rows `first` and on; they count when the transaction is committed."""
+    def _language_numbers(self, files: Files) -> tuple[dict[str, int], NDArray[np.int32]]:
+        """A number for each language, and the number of every row's language, -1 where it is deleted."""
+        state = (files.rows, files.changes)
+        if self._languages is None or self._languages[0] != state:
+            self._languages = (state, *self.store.language_of_rows(files.rows))
+        return self._languages[1:]
+
+    def _write(self, before: Files, vectors: Vectors) -> None:
+        """Write vectors after those that are there; they count when the transaction is committed."""
+        first, needed = before.rows, before.rows + len(vectors)
         if self.folder is None:
-            needed = first + len(vectors)
             if needed > len(self._memory):
                 memory = np.empty((max(needed, 2 * first), vectors.shape[1]), np.float32)
                 memory[:first] = self._memory[:first]
@@ -574,28 +843,34 @@ class Index:
             self._memory[first:needed] = vectors
         else:
             try:
-                write_rows(self.folder / NAME, first, vectors)
+                write_rows(self.folder / before.vectors, first, vectors)
             except CorpusError as error:
-                raise SearchError(f"{self.folder / NAME}: is truncated; make the index again") from error
-        self.store.set_rows(first + len(vectors))
+                raise SearchError(f"{self.folder / before.vectors}: is truncated; make the index again") from error
+        self.store.set_rows(needed)
 
     def _cut(self) -> None:
         """Remove the vectors of an addition that failed: they take room, and don't count."""
-        if self.folder is None or not (path := self.folder / NAME).exists():
-            return
-        with self.store.writing() as now:
-            if now.rows:
-                write_rows(path, now.rows, np.empty((0, self.origin.dim), np.float32))
-            else:
-                path.unlink()
-
-    def _sweep(self, files: Files) -> None:
-        """Remove FAISS files that were replaced, or that a killed writer has left; nobody else writes now."""
         if self.folder is None:
             return
-        known = files.approximate.name if files.approximate is not None else None
-        for path in (self.folder / "faiss").glob("*"):
-            if path.name != known and _OURS.fullmatch(path.name):
+        with self.store.writing() as now:
+            if (path := self.folder / now.vectors).exists():
+                if now.rows:
+                    write_rows(path, now.rows, np.empty((0, self.origin.dim), np.float32))
+                else:
+                    path.unlink()
+
+    def _sweep(self, files: Files) -> None:
+        """Remove files that were replaced, or that a killed writer has left; nobody else writes now."""
+        if self.folder is None:
+            return
+        structure = files.approximate.name if files.approximate is not None else None
+        faiss_files = (path for path in (self.folder / "faiss").glob("*") if _OURS.fullmatch(path.name))
+        others = [path for path in faiss_files if path.name != structure]
+        if files.changes:
+            vectors = (path for path in self.folder.glob("vectors*.npy") if VECTORS.fullmatch(path.name))
+            others += (path for path in vectors if path.name != files.vectors)
+        for path in others:
+            with suppress(PermissionError):  # Windows keeps what another process has open
                 path.unlink(missing_ok=True)
 
     def _current(self) -> _View:
@@ -609,15 +884,26 @@ class Index:
         while True:
             known = files or self.store.files()
             try:
-                table = Table.open(self.folder, known.rows, dim) if self.folder else Table(self._memory[: known.rows])
+                vectors = self._memory[: known.rows]
+                table = Table.open(self.folder / known.vectors, known.rows, dim) if self.folder else Table(vectors)
                 structure = self._structure(known.approximate)
                 covered = known.approximate.rows if known.approximate else 0
-                self._view = _View(known, table, structure, covered)
+                self._view = _View(known, table, structure, covered, self._live(known))
                 return
             except FileNotFoundError as error:  # replaced since the list was read; read the new list
                 if known == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
                 tried = known
+
+    def _live(self, files: Files) -> NDArray[np.bool_] | None:
+        """Which rows are not deleted; None: all of them."""
+        if not files.deleted:
+            return None
+        if self._deleted[0] != files.changes:
+            self._deleted = (files.changes, self.store.deleted())
+        live = np.ones(files.rows, np.bool_)
+        live[self._deleted[1]] = False
+        return live
 
     def _structure(self, known: Structure | None) -> Any:
         """The FAISS structure, if there is one, read if it is another than before.
@@ -652,8 +938,34 @@ def check_kind(kind: str, dim: int) -> None:
         faiss_index.create(kind, 1 << 16, dim)
 
 
-def _hit(score: float, row: int, of: Sentence) -> Hit:
-    return Hit(score, of.text, of.language, of.id, of.translation, of.translation_language, row)
+def with_equal_text(query: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, those with the query's own text at 100 %: vectors of int8 depend a little on their batch."""
+    return [replace(hit, percent=100.0) if hit.text == query else hit for hit in hits]
+
+
+def _live_rows(view: _View) -> Rows:
+    return np.arange(view.files.rows) if view.live is None else np.flatnonzero(view.live)
+
+
+def _piece(units: Iterator[Unit]) -> list[Unit]:
+    """The next units, with `tables.ROWS` sentences or a few more."""
+    piece, size = [], 0
+    while size < tables.ROWS and (unit := next(units, None)) is not None:
+        piece.append(unit)
+        size += len(unit.sentences)
+    return piece
+
+
+def _conflict(before: Sequence[Sentence], after: Sequence[Sentence], *, replacing: bool) -> str:
+    """What is wrong with an id of two units: in one call, or of an entry that is not to be replaced."""
+    differing = [*{*before} - {*after}, *before][0], [*{*after} - {*before}, *after][0]
+    texts = " and to ".join(f"{one.text[:40]!r} ({one.language})" for one in differing)
+    advice = (
+        "each entry needs its own id (--content-ids ignores those of files)"
+        if replacing
+        else "`update` replaces entries"
+    )
+    return f"the id {after[0].id!r} belongs to {texts}; {advice}"
 
 
 _Columns = Mapping[str, str | Iterable[str | None] | None]
@@ -677,23 +989,23 @@ def _encoded(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
             yield computed.result()
 
 
-def _records(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:
+def _records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
     """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
     try:
         given = checked(sentences)
     except TypeError as error:
         raise TypeError(f"sentences: {error}") from None
-    return _recorded(given, first, columns)
+    return _recorded(given, columns)
 
 
-def _recorded(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:
+def _recorded(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
     one_for_all = {name: value for name, value in columns.items() if isinstance(value, str)}
     parallel = {
         name: iter(values) for name, values in columns.items() if values is not None and not isinstance(values, str)
     }
     missing = object()
     for at, text in enumerate(sentences):
-        row: dict[str, Any] = {"ids": first + at, "languages": None, "translation_languages": None, **one_for_all}
+        row: dict[str, Any] = {"languages": None, "translation_languages": None, **one_for_all}
         for name, values in parallel.items():
             row[name] = next(values, missing)
             if row[name] is missing:
@@ -705,7 +1017,8 @@ def _recorded(sentences: Iterable[str | Sentence], first: int, columns: _Columns
             raise TypeError(f"sentences[{at}] is {shown(text)}, a {type(text).__name__}; pass strings")
         translation = row.get("translations")
         of_translation = row["translation_languages"] if translation is not None else UNKNOWN
-        yield _clean(Sentence(row["ids"], text, row["languages"], translation, of_translation), at)
+        given = Sentence(row.get("ids", ""), text, row["languages"], translation, of_translation)
+        yield _clean(given, at) if "ids" in row else named([_clean(given, at)])[0]
     for name, values in parallel.items():
         if next(values, missing) is not missing:
             raise ValueError(f"{name} has more entries than there are sentences; pass one for each")

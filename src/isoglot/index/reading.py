@@ -11,13 +11,15 @@
 `*.de-en`    two Moses files, unless a file has this name
 others       one sentence per line
 
-Sentences of one line or unit are translations: the first is shown with the second one, all others with the first. The
-default id is `FILE:LINE`, of translations `FILE:LINE:CODE`. Blank lines and cells are skipped.
+Sentences of one line or unit are translations and have one id: the first is shown with the second one, all others with
+the first. The id is that of the file, of a unit its `tuid`; where there is none, a digest of the content. Blank lines
+and cells are skipped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,31 +40,41 @@ from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_langua
 from isoglot.data.numbers import finite
 from isoglot.data.readers import read
 from isoglot.data.readers.moses import read_moses
+from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import IGNORED, SCORE
 from isoglot.errors import CorpusError, shown
 from isoglot.index.store import Sentence
+from isoglot.index.units import named
 
 _PLAIN = {"id", "text", "language", "translation", "translation_language", SCORE}
 _MINED = {3: ("source", "target"), 5: ("source_id", "target_id", "source", "target")}  # columns after the score
 _IDS = {"id", "source_id", "target_id"}
+_Unit = tuple[str | None, list[Sentence]]  # an id, if there is one, and sentences of this id
 _ASIDE = {"id", SCORE, IGNORED}  # columns of a table of languages that are not sentences
 
 
 @check_arguments()
 def read_sentences(
-    source: str, *, language: str = UNKNOWN, columns: Mapping[str, str] | None = None
+    source: str, *, language: str = UNKNOWN, columns: Mapping[str, str] | None = None, content_ids: bool = False
 ) -> Iterator[Sentence]:
     """The sentences of `FILE` or `CODE=FILE`; where the file has no language, it is `CODE`, else `language`.
 
     `CODE` may be two codes, `deu,eng=FILE`, of the two sides of mined pairs. `columns` are the columns of a table that
-    are read, with what they are: a language, or one of the names above. Raises `CorpusError` naming file and line.
+    are read, with what they are: a language, or one of the names above. With `content_ids` ids are digests of the
+    content even where the file has others. Raises `CorpusError` naming file and line.
     """
+    units = _units(source, language, columns)
+    yield from chain.from_iterable(named(sentences, None if content_ids else key) for key, sentences in units)
+
+
+def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Iterator[_Unit]:
     path, codes = _source(source, language)
     form = input_format(path)
-    if form in PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
+    if form == "tmx":
+        yield from ((group.key, _versions(group.texts, group.langs)) for group in read_tmx(path, keep_ids=True))
+    elif form in PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
         groups = read(form, path) if form in PAIRS else read_moses(path, languages=codes if len(codes) == 2 else None)
-        for unit, group in enumerate(groups, 1):
-            yield from _versions(f"{path}:{unit}", group.texts, group.langs)
+        yield from ((None, _versions(group.texts, group.langs)) for group in groups)
     elif form in TABLES:
         yield from _table(path, codes, columns)
     elif form in ("jsonl", "parquet"):
@@ -72,8 +84,7 @@ def read_sentences(
             yield from _of_row({name: cell for name, cell in item.items() if cell is not None}, path, line, codes)
     else:
         texts = read_texts(path) if form in DOCUMENTS else read_lines(path)
-        lines = ((line, text) for line, text in texts if text.strip())
-        yield from (Sentence(f"{path}:{line}", text, _one(codes, path)) for line, text in lines)
+        yield from ((None, [Sentence("", text, _one(codes, path))]) for _, text in texts if text.strip())
 
 
 def _source(source: str, language: str) -> tuple[str, tuple[str, ...]]:
@@ -86,43 +97,42 @@ def _source(source: str, language: str) -> tuple[str, tuple[str, ...]]:
     return path, canonical_list(code, file=path)
 
 
-def _of_row(row: Mapping[str, Any], path: str, line: int, codes: Sequence[str]) -> Iterator[Sentence]:
+def _of_row(row: Mapping[str, Any], path: str, line: int, codes: Sequence[str]) -> Iterator[_Unit]:
     """The sentences of an object: one, or translations of each other."""
+    if isinstance(key := row.get("id"), bool | float | list | dict):
+        raise CorpusError('"id" must be a string or a whole number', file=path, line=line)
+    name = None if key is None else str(key)
     if "text" in row:
-        yield from _plain(row, path, line, codes)
+        yield name, _plain(row, path, line, codes)
         return
     try:
         group = group_of({name: value for name, value in row.items() if name not in _IDS}, codes)
     except CorpusError as error:
         raise CorpusError(str(error), file=path, line=line) from None
-    yield from _versions(f"{path}:{line}", group.texts, group.langs)
+    yield name, _versions(group.texts, group.langs)
 
 
-def _plain(row: Mapping[str, Any], path: str, line: int, codes: Sequence[str]) -> Iterator[Sentence]:
-    text, key = row.get("text"), row.get("id", f"{path}:{line}")
-    code = row.get("language") or _one(codes, path)
+def _plain(row: Mapping[str, Any], path: str, line: int, codes: Sequence[str]) -> list[Sentence]:
+    text, code = row.get("text"), row.get("language") or _one(codes, path)
     translation, other = row.get("translation") or None, row.get("translation_language") or UNKNOWN
-    if not isinstance(text, str) or not isinstance(code, str) or isinstance(key, bool | float | list | dict):
-        raise CorpusError('"text" and "language" must be strings, "id" a string or number', file=path, line=line)
+    if not isinstance(text, str) or not isinstance(code, str):
+        raise CorpusError('"text" and "language" must be strings', file=path, line=line)
     if not isinstance(translation, str | None) or not isinstance(other, str):
         raise CorpusError('"translation" and "translation_language" must be strings', file=path, line=line)
-    if text.strip():
-        code, other = (canonical(one, file=path, line=line) for one in (code, other))
-        yield Sentence(str(key), text, code, translation, other if translation else UNKNOWN)
+    if not text.strip():
+        return []
+    code, other = (canonical(one, file=path, line=line) for one in (code, other))
+    return [Sentence("", text, code, translation, other if translation else UNKNOWN)]
 
 
-def _versions(key: str, texts: Sequence[str], languages: Sequence[str]) -> Iterator[Sentence]:
-    """Translations of each other; of a second sentence in the same language the id has its place too."""
-    kept = [(text, code) for text, code in zip(texts, languages, strict=True) if text.strip()]
-    seen: list[str] = []
-    for place, (text, code) in enumerate(kept):
-        name = f"{key}:{code}" if code not in seen else f"{key}:{code}:{place + 1}"
-        seen.append(code)
-        other = kept[0 if place else 1] if len(kept) > 1 else (None, UNKNOWN)
-        yield Sentence(name, text, code, *other)
+def _versions(texts: Sequence[str], languages: Sequence[str]) -> list[Sentence]:
+    """Translations of each other."""
+    sides = [(text, code) for text, code in zip(texts, languages, strict=True) if text.strip()]
+    others = [sides[1], *sides[:1] * (len(sides) - 1)] if len(sides) > 1 else [(None, UNKNOWN)] * len(sides)
+    return [Sentence("", *side, *other) for side, other in zip(sides, others, strict=True)]
 
 
-def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -> Iterator[Sentence]:
+def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -> Iterator[_Unit]:
     names, rows = read_table(path, columns, implied=_mined)
     names = _header(names, path)
     for number, cells in rows:
@@ -131,10 +141,10 @@ def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -
             if "source" in row and "target" in row:
                 yield from _of_row(row, path, number, codes)
         elif "text" in names:
-            yield from _plain({"text": "", **row}, path, number, codes)
+            yield from _of_row({"text": "", **row}, path, number, codes)
         else:
             texts = {name: text for name, text in row.items() if name not in _ASIDE}
-            yield from _versions(row.get("id") or f"{path}:{number}", [*texts.values()], [*texts])
+            yield row.get("id"), _versions([*texts.values()], [*texts])
 
 
 def _mined(first: list[str]) -> list[str] | None:

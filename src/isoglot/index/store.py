@@ -8,11 +8,13 @@ interrupted transaction, so after a writer was killed the next reader finds the 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,8 +25,9 @@ from isoglot.data.languages import UNKNOWN
 from isoglot.errors import OutputError, SearchError
 from isoglot.index.origin import Origin
 
-FORMAT = 4
+FORMAT = 5
 NAME = "index.sqlite"
+VECTORS = re.compile(r"vectors(-\d+)?\.npy")
 
 _APPLICATION = 0x69736F67  # "isog" in the header of the database: an index, and not any other
 _ASKED = 500  # parameters of one statement; old builds of SQLite allow 999
@@ -35,9 +38,12 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE languages (number INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
 CREATE TABLE sentences (
-    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, language INTEGER NOT NULL,
-    translation TEXT, translation_language INTEGER NOT NULL
+    row INTEGER PRIMARY KEY, id TEXT NOT NULL, text TEXT NOT NULL, language INTEGER NOT NULL,
+    translation TEXT, translation_language INTEGER NOT NULL, content INTEGER NOT NULL
 );
+CREATE INDEX ids ON sentences (id);
+CREATE INDEX contents ON sentences (content);
+CREATE TABLE deleted (row INTEGER PRIMARY KEY);
 CREATE TABLE approximate (name TEXT NOT NULL, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
 """
 _ANALYZED = (  # statistics that SQLite's own ANALYZE leaves
@@ -48,9 +54,10 @@ _ANALYZED = (  # statistics that SQLite's own ANALYZE leaves
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence of an index: a unique id, its text, its language code, and a translation to show with it.
+    """One sentence of an index: the id of its entry, its text, its language code, and a translation to show with it.
 
-    `translation_language` is `und` if it is not known, and without a translation.
+    Sentences with one id are the sides of one entry. `translation_language` is `und` if it is not known, and without
+    a translation.
     """
 
     id: str
@@ -72,11 +79,24 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The state of an index: the number of its vectors, the FAISS file, and the `Store.version` of this state."""
+    """The state of an index.
+
+    rows         rows of the file of vectors, deleted ones too
+    approximate  the FAISS file
+    version      `Store.version` of this state
+    vectors      name of the file of vectors
+    deleted      how many of the rows are deleted
+    changes      how often rows were deleted or renumbered; among states with one number, rows are only added
+    scale        the table of `Scale`, or None
+    """
 
     rows: int
     approximate: Structure | None
     version: int
+    vectors: str
+    deleted: int
+    changes: int
+    scale: str | None
 
 
 class Store:
@@ -167,25 +187,32 @@ class Store:
             finally:
                 self._is_writing = False
 
-    def add(self, sentences: Sequence[Sentence], first: int) -> None:
-        """Add sentences as rows `first` and on; inside `writing`. Raises `SearchError` for an id that is taken."""
+    def add(self, sentences: Sequence[Sentence], contents: Sequence[int], first: int) -> None:
+        """Add sentences as rows `first` and on, each with the content of its unit; inside `writing`."""
         codes = self._codes_with(code for one in sentences for code in (one.language, one.translation_language))
-        for row, one in enumerate(sentences, first):
-            try:
-                of_translation = (one.translation, codes[one.translation_language])
-                values = (row, one.id, one.text, codes[one.language], *of_translation)
-                self._connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?)", values)
-            except sqlite3.IntegrityError:
-                raise SearchError(f"{self.name}: the id {one.id!r} is in use; ids must differ") from None
+        self._connection.executemany(
+            "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                (row, one.id, one.text, codes[one.language], one.translation, codes[one.translation_language], content)
+                for row, (one, content) in enumerate(zip(sentences, contents, strict=True), first)
+            ),
+        )
 
-    def translate(self, sentences: Sequence[Sentence]) -> None:
-        """Replace the translations of sentences that are there; inside `writing`."""
-        codes = self._codes_with(one.translation_language for one in sentences)
-        for one in sentences:
-            values = (one.translation, codes[one.translation_language], one.id)
-            self._connection.execute(
-                "UPDATE sentences SET translation = ?, translation_language = ? WHERE id = ?", values
-            )
+    def delete(self, rows: Sequence[int]) -> None:
+        """Delete sentences; their vectors stay until `renumber`; inside `writing`."""
+        values = [(row,) for row in rows]
+        self._connection.executemany("DELETE FROM sentences WHERE row = ?", values)
+        self._connection.executemany("INSERT INTO deleted VALUES (?)", values)
+        self._set("changes", str(self._changes() + 1))
+
+    def renumber(self, rows: Sequence[int], vectors: str) -> None:
+        """Let these rows, in this order, be all rows from 0 on, whose vectors are in another file; inside `writing`."""
+        moved = ((new, old) for new, old in enumerate(rows) if new != old)
+        self._connection.executemany("UPDATE sentences SET row = ? WHERE row = ?", moved)
+        self._connection.execute("DELETE FROM deleted")
+        self._set("vectors", vectors)
+        self._set("rows", str(len(rows)))
+        self._set("changes", str(self._changes() + 1))
 
     def _codes_with(self, named: Iterable[str]) -> dict[str, int]:
         """The numbers of all languages, of new ones too, which are added; inside `writing`."""
@@ -198,7 +225,14 @@ class Store:
 
     def set_rows(self, rows: int) -> None:
         """Set the number of vectors; inside `writing`."""
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('rows', ?)", (str(rows),))
+        self._set("rows", str(rows))
+
+    def set_scale(self, table: str) -> None:
+        """Keep the table of a `Scale`; inside `writing`."""
+        self._set("scale", table)
+
+    def _set(self, key: str, value: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def set_approximate(self, found: Structure | None, kind: str) -> None:
         """The FAISS file and the kind it is of; inside `writing`."""
@@ -210,6 +244,12 @@ class Store:
                 self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"sha256 {found.name}", found.digest))
         self._connection.execute("UPDATE meta SET value = ? WHERE key = 'kind'", (kind,))
 
+    @contextmanager
+    def reading(self, changes: int) -> Iterator[bool]:
+        """A moment in which nobody writes; whether the rows are those of a state with this number of changes."""
+        with self._transaction("BEGIN"):
+            yield self._changes() == changes
+
     def by_row(self, rows: Sequence[int]) -> dict[int, Sentence]:
         """The sentences of some rows, all of which must be there."""
         found = dict(self._select("row", rows))
@@ -217,9 +257,25 @@ class Store:
             self._damaged(f"has no sentence {missing}")
         return found
 
-    def by_id(self, ids: Sequence[str]) -> dict[str, Sentence]:
-        """The ids that exist in the index."""
-        return {sentence.id: sentence for _, sentence in self._select("id", ids)}
+    def by_id(self, ids: Sequence[str]) -> dict[str, dict[int, Sentence]]:
+        """The ids that exist in the index, each with its rows, in their order."""
+        units = dict[str, dict[int, Sentence]]()
+        for row, sentence in sorted(self._select("id", ids), key=itemgetter(0)):
+            units.setdefault(sentence.id, {})[row] = sentence
+        return units
+
+    def contents(self, rows: Sequence[int]) -> dict[int, int]:
+        """The content of the unit of each of these rows that is there."""
+        return dict(self._ask_for("SELECT row, content FROM sentences WHERE row IN ({})", rows))
+
+    def counts(self, contents: Sequence[int]) -> dict[int, int]:
+        """How many ids have each of these contents."""
+        query = "SELECT content, count(DISTINCT id) FROM sentences WHERE content IN ({}) GROUP BY content"
+        return dict(self._ask_for(query, contents))
+
+    def deleted(self) -> list[int]:
+        """The deleted rows."""
+        return [row for (row,) in self._ask("SELECT row FROM deleted")]
 
     def has_translations(self) -> bool:
         """Whether any sentence has a translation."""
@@ -234,31 +290,36 @@ class Store:
         return dict(self._ask(query))
 
     def language_of_rows(self, rows: int) -> tuple[dict[str, int], NDArray[np.int32]]:
-        """A number for each language, and the number (rows,) of every row's language."""
+        """A number for each language, and the number (rows,) of every row's language, -1 where it is deleted."""
+        numbers = np.full(rows, -1, np.int32)
         with self._asking() as connection:
-            asked = connection.execute("SELECT language FROM sentences WHERE row < ? ORDER BY row", (rows,))
+            asked = connection.execute("SELECT row, language FROM sentences WHERE row < ?", (rows,))
             try:
-                found = np.fromiter((number for (number,) in asked), np.int32, rows)
-            except (ValueError, TypeError, OverflowError) as error:  # too few, or not integers
+                pairs = np.fromiter(asked, np.dtype([("row", np.int64), ("language", np.int32)]))
+                numbers[pairs["row"]] = pairs["language"]
+            except (ValueError, TypeError, OverflowError, IndexError) as error:  # not integers
                 self._damaged("lacks languages of sentences", error)
-        return self._codes(), found
+        return self._codes(), numbers
 
     def _codes(self) -> dict[str, int]:
         return dict(self._ask("SELECT code, number FROM languages"))
 
     def _select(self, column: str, keys: Sequence[Any]) -> Iterator[tuple[int, Sentence]]:
+        query = (
+            "SELECT row, id, text, own.code, translation, other.code FROM sentences "
+            "JOIN languages AS own ON own.number = language "
+            f"JOIN languages AS other ON other.number = translation_language WHERE {column} IN ({{}})"
+        )
+        for row, *values in self._ask_for(query, keys):
+            if not all(isinstance(values[at], str) for at in (0, 1, 2, 4)) or not isinstance(values[3], str | None):
+                self._damaged(f"has no text as sentence {row}")
+            yield row, Sentence(*values)
+
+    def _ask_for(self, query: str, keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """The answers for some keys, which stand for the braces of the query."""
         for start in range(0, len(keys), _ASKED):
             part = list(keys[start : start + _ASKED])
-            marks = ",".join("?" * len(part))
-            query = (
-                "SELECT row, id, text, own.code, translation, other.code FROM sentences "
-                "JOIN languages AS own ON own.number = language "
-                f"JOIN languages AS other ON other.number = translation_language WHERE {column} IN ({marks})"
-            )
-            for row, *values in self._ask(query, part):
-                if not all(isinstance(values[at], str) for at in (0, 1, 2, 4)) or not isinstance(values[3], str | None):
-                    self._damaged(f"has no text as sentence {row}")
-                yield row, Sentence(*values)
+            yield from self._ask(query.format(",".join("?" * len(part))), part)
 
     def _check_format(self, path: Path) -> None:
         application, version = (self._ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version"))
@@ -315,15 +376,25 @@ class Store:
         if not kept.isdecimal():
             self._damaged("does not record how many vectors count")
         rows = int(kept)
-        (last,) = self._ask("SELECT max(row) FROM sentences")[0]
-        if rows != (-1 if last is None else last) + 1:
+        last, deleted = self._ask(
+            "SELECT max((SELECT ifnull(max(row), -1) FROM sentences), (SELECT ifnull(max(row), -1) FROM deleted)), "
+            "(SELECT count(*) FROM deleted)"
+        )[0]
+        if rows != last + 1:
             self._damaged(f"has sentences up to row {last} for {rows} vectors")
         structure = None
         for name, covered, size in self._ask("SELECT name, rows, bytes FROM approximate"):
             if not isinstance(name, str) or Path(name).name != name or type(covered) is not int:
                 self._damaged("does not name its FAISS file")
             structure = Structure(name, covered, size, self._meta(f"sha256 {name}"))
-        return Files(rows, structure, self.version)
+        vectors = self._meta("vectors") or ""
+        if not VECTORS.fullmatch(vectors):
+            self._damaged("does not name its vectors")
+        return Files(rows, structure, self.version, vectors, deleted, self._changes(), self._meta("scale"))
+
+    def _changes(self) -> int:
+        found = self._meta("changes") or ""
+        return int(found) if found.isdecimal() else self._damaged("does not count its changes")
 
     def _meta(self, key: str) -> str | None:
         found = self._ask("SELECT value FROM meta WHERE key = ?", (key,))
@@ -380,7 +451,13 @@ class Store:
 def _initialise(connection: sqlite3.Connection, origin: Origin, kind: str) -> None:
     marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks}")
-    rows = [("origin", json.dumps(asdict(origin))), ("kind", kind), ("rows", "0")]
+    rows = [
+        ("origin", json.dumps(asdict(origin))),
+        ("kind", kind),
+        ("rows", "0"),
+        ("changes", "0"),
+        ("vectors", "vectors.npy"),
+    ]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
     connection.execute("COMMIT")
 

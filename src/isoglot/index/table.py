@@ -1,8 +1,8 @@
 """Vectors of an index: on disk one `.npy` file that grows in place, read and searched block by block.
 
 The file is not memory-mapped: if it were truncated, the next access to a missing page would end the process. The
-database of the index (store.py) records how many rows count: further rows are those of a killed writer, which the
-next one removes. The same sentences in the same order give the same file, in however many additions.
+database of the index (store.py) records which file it is and how many rows count: further rows are those of a killed
+writer, which the next one removes. The same sentences in the same order give the same file, in however many additions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ Rows = NDArray[np.int64]
 
 ROWS = 16_384  # added at a time: 25 MB of 384 dimensions
 BLOCK = 4_096  # read and searched at a time: 6 MB
-NAME = "vectors.npy"
 _GROUP = 32  # columns whose maximum is compared first
 
 
@@ -38,6 +37,8 @@ class _File:
         self._checked = np.zeros(-(-rows // BLOCK), np.bool_)
         try:
             self._stream = path.open("rb", buffering=0)
+        except FileNotFoundError:  # compaction by another process may have replaced it
+            raise
         except OSError as error:
             raise self._truncated() from error
         weakref.finalize(self, self._stream.close)
@@ -91,9 +92,9 @@ class Table:
         self._vectors = vectors
 
     @classmethod
-    def open(cls, folder: Path, rows: int, dim: int) -> Table:
-        """The file of an index, which stays open. Raises `SearchError` if it is missing or truncated."""
-        return cls(_File(folder / NAME, rows, dim) if rows else np.empty((0, dim), np.float32))
+    def open(cls, path: Path, rows: int, dim: int) -> Table:
+        """A file, which stays open. Raises `SearchError` if it is truncated, `FileNotFoundError` if it is missing."""
+        return cls(_File(path, rows, dim) if rows else np.empty((0, dim), np.float32))
 
     def __len__(self) -> int:
         return len(self._vectors)

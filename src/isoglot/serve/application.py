@@ -29,6 +29,7 @@ from isoglot.arguments import check_arguments
 from isoglot.data.languages import canonical, tag
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.index import Hit, Index
+from isoglot.index.index import with_equal_text
 from isoglot.index.origin import encode_queries
 from isoglot.model import Model
 from isoglot.model.finding import folder_name
@@ -267,12 +268,13 @@ class _Asked:
 
 def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, effort: int | None) -> list[Route]:
     @lru_cache(1)
-    def described(sentences: int, kind: str) -> bytes:
+    def described(sentences: int, kind: str, _changes: int) -> bytes:
         languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.languages().items()]
         return as_json({"model": model, "sentences": sentences, "kind": kind, "languages": languages})
 
     async def about(_request: Request) -> Response:
-        return reply(await shared.in_thread(shared.limits.small, lambda: described(len(index), index.kind)))
+        state = await shared.in_thread(shared.limits.small, lambda: (len(index), index.kind, index.changes))
+        return reply(await shared.in_thread(shared.limits.small, described, *state))
 
     def find(asked: list[_Asked]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
@@ -283,7 +285,7 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
             k, codes, without = way
             hits = index.search(vectors[places], k, languages=codes, exclude=without, effort=effort)
             for place, row in zip(places, hits, strict=True):
-                found[place] = row
+                found[place] = with_equal_text(asked[place].query, row)
         return found
 
     async def search(request: Request) -> Response:
@@ -327,7 +329,8 @@ def _search_answer(query: str, hits: Sequence[Hit]) -> bytes:
 
 
 def _row(hit: Hit) -> dict[str, Any]:
-    row = {"score": hit.score, "id": hit.id, "text": hit.text, "language": hit.language, "tag": tag(hit.language)}
+    row = {"score": hit.score, "percent": hit.percent, "id": hit.id, "count": hit.count}
+    row |= {"text": hit.text, "language": hit.language, "tag": tag(hit.language)}
     if hit.translation is None:
         return {**row, "translation": None}
     code = hit.translation_language

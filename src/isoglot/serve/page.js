@@ -5,6 +5,7 @@ const find = (id) => document.getElementById(id);
 const form = find("form"), query = find("query"), language = find("language"), count = find("count");
 const others = find("others"), hits = find("hits"), status = find("status");
 const names = new Intl.DisplayNames([navigator.language || "en", "en"], { type: "language" });
+const WORD = /[\p{L}\p{M}\p{N}_]+/gu;
 let last = null; // the request that is under way
 
 function element(name, className, text) {
@@ -50,11 +51,59 @@ function label(text, tag) {
   if (tag) text.lang = tag;
 }
 
-function shown(hit) {
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // browsers allow it on localhost and with TLS only
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.focus();
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    button.focus();
+  }
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 1500);
+}
+
+// A side of a hit with some words marked, and a button that copies it.
+function side(name, text, tag, matches) {
+  const row = element("div", "side", ""), words = element("p", name, "");
+  label(words, tag);
+  let end = 0;
+  for (const match of matches) {
+    words.append(text.slice(end, match.index), element("mark", "", match[0]));
+    end = match.index + match[0].length;
+  }
+  words.append(text.slice(end));
+  const button = element("button", "copy", "Copy");
+  button.type = "button";
+  button.addEventListener("click", () => copy(text, button));
+  row.append(words, button);
+  return row;
+}
+
+// Words of the query are marked in the side with most of them, which is in its language.
+function sides(hit, asked) {
+  const words = new Set([...asked.matchAll(WORD)].map((match) => match[0].toLowerCase()));
+  const matches = [hit.text, hit.translation?.text ?? ""].map((text) =>
+    [...text.matchAll(WORD)].filter((match) => words.has(match[0].toLowerCase())));
+  matches[matches[1].length > matches[0].length ? 0 : 1] = [];
+  const made = [side("text", hit.text, hit.tag, matches[0])];
+  if (hit.translation) {
+    made.push(side("translation", hit.translation.text, hit.translation.tag, matches[1]));
+    made[1].firstChild.title = nameOf(hit.translation.language, hit.translation.tag);
+  }
+  return made;
+}
+
+function shown(hit, asked) {
   const item = document.createElement("li"), facts = element("div", "facts", "");
-  const text = element("p", "text", hit.text), meter = document.createElement("meter");
-  label(text, hit.tag);
-  meter.value = Math.max(0, hit.score);
+  const score = element("span", "score", `${Math.round(hit.percent)} %`), meter = document.createElement("meter");
+  score.title = `cosine ${hit.score.toFixed(3)}`;
+  meter.value = hit.percent / 100;
   meter.setAttribute("aria-hidden", "true");
   const named = element("span", "language", nameOf(hit.language, hit.tag));
   named.title = hit.language;
@@ -67,15 +116,9 @@ function shown(hit) {
     search();
     window.scrollTo(0, 0);
   });
-  facts.append(element("span", "score", hit.score.toFixed(3)), meter, named, id, more);
-  item.append(text);
-  if (hit.translation) {
-    const translation = element("p", "translation", hit.translation.text);
-    label(translation, hit.translation.tag);
-    translation.title = nameOf(hit.translation.language, hit.translation.tag);
-    item.append(translation);
-  }
-  item.append(facts);
+  facts.append(score, meter, named, id, more);
+  if (hit.count > 1) id.after(element("span", "times", `${hit.count.toLocaleString()} times`));
+  item.append(...sides(hit, asked), facts);
   return item;
 }
 
@@ -95,8 +138,8 @@ async function search({ remember = true } = {}) {
     const headers = { "Content-Type": "application/json" };
     const options = { method: "POST", headers, body: JSON.stringify(asked), signal: current.signal };
     const found = await ask("search", options);
-    hits.replaceChildren(...found.hits.map(shown));
-    say(found.hits.length === 1 ? "One sentence" : `${found.hits.length} sentences, nearest first`);
+    hits.replaceChildren(...found.hits.map((hit) => shown(hit, asked.query)));
+    say(found.hits.length === 1 ? "One entry" : `${found.hits.length} entries, nearest first`);
   } catch (error) {
     if (error.name !== "AbortError") say(error.message, true);
   }

@@ -23,17 +23,22 @@ _LANG = ("xml:lang", "lang")
 
 
 def read_tmx(
-    path: str | Path, *, on_unknown_language: OnUnknown = "error", counts: Counter[str] | None = None
+    path: str | Path,
+    *,
+    on_unknown_language: OnUnknown = "error",
+    counts: Counter[str] | None = None,
+    keep_ids: bool = False,
 ) -> Iterator[Group]:
     """One group per translation unit; segments without text are left out.
 
+    With `keep_ids`, the `tuid` of a unit is the `key` of its group.
     With `on_unknown_language = "skip"`, segments in a language that is not known are left out and counted. Units
     without any text are counted in `counts["empty"]`. The encoding is the one the file declares. Raises `CorpusError`
     with the line for what `XmlStream` rejects, truncated XML, a version without a language, and unknown languages, and
     for a file without units.
     """
     counts = Counter() if counts is None else counts
-    units = _Units(path, counts if on_unknown_language == "skip" else None)
+    units = _Units(path, counts if on_unknown_language == "skip" else None, keep_ids=keep_ids)
     for _ in units.stream.blocks():
         for group in units.ready:
             if group.texts:
@@ -49,8 +54,8 @@ def read_tmx(
 class _Units:
     """Converts XML events to groups: a `tu` contains `tuv`s; the first `seg` of a `tuv` is its text."""
 
-    def __init__(self, path: str | Path, skipped: Counter[str] | None) -> None:
-        self.skipped = skipped
+    def __init__(self, path: str | Path, skipped: Counter[str] | None, *, keep_ids: bool) -> None:
+        self.skipped, self.keep_ids = skipped, keep_ids
         self.stream = XmlStream(path, start=self._start, end=self._end, text=self._text)
         self.ready: list[Group] = []
         self.number = 0
@@ -59,6 +64,7 @@ class _Units:
         self._code_of_language = ""
         self._said = False
         self._gathered = Gathered(self.stream, "tu")
+        self._key = ""
         self._texts: list[str] = []
         self._languages: list[str] = []
 
@@ -67,6 +73,7 @@ class _Units:
         if not self._unit:
             if name == "tu":
                 self._unit, self._texts, self._languages = depth, [], []
+                self._key = attributes.get("tuid", "") if self.keep_ids else ""
                 self.number += 1
                 self._gathered.clear()
         elif not self._version:
@@ -97,7 +104,7 @@ class _Units:
                 self._languages.append(language)
         elif depth == self._unit:
             self._unit = 0
-            self.ready.append(Group(tuple(self._texts), tuple(self._languages)))
+            self.ready.append(Group(tuple(self._texts), tuple(self._languages), self._key))
 
     def _declared(self, attributes: dict[str, str]) -> str:
         code = next((attributes[name] for name in _LANG if name in attributes), None)

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from isoglot.encoders import StaticEncoder, TransformerEncoder
 
+DATA = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[2] / "shared" / "data")  # published sets
 SPECIALS = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
 SENTENCES = [
     "The cat sits on the mat.",
@@ -50,6 +51,13 @@ def imported_sets(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("isoglot.evaluation.sets.cache", lambda: folder)
         yield
+
+
+def published(name: str) -> Path:
+    """A file or folder of the published sets; the test is skipped where there is no copy."""
+    if not (DATA / name).exists():
+        pytest.skip(f"{DATA} has no {name}; set ISOGLOT_DATA to a folder that has it")
+    return DATA / name
 
 
 def replace_unseen(path: Path, content: bytes) -> None:

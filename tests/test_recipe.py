@@ -219,11 +219,6 @@ def test_an_unknown_recipe_suggests_the_nearest():
         find(known[0] + "x")
 
 
-@pytest.mark.parametrize("name", list(names()))
-def test_packaged_recipes_are_valid(name):
-    assert load(name).description
-
-
 VALUES = st.recursive(
     st.booleans()
     | st.integers(-(2**63), 2**63 - 1)

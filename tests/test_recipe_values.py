@@ -87,7 +87,7 @@ def finite(value):
     return not isinstance(value, float) or math.isfinite(value)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(place=st.sampled_from(PLACES), value=values)
 @example(place=("demo/pairs", ("streams", 0, "objectives", 0, "temperature")), value=1e-300)
 def test_any_value_anywhere_validates_or_is_a_recipe_error(place, value):
@@ -160,7 +160,7 @@ words = st.text(alphabet="abstreamoizlr01.=-_\"[]{}', \n\0é", max_size=30)
 PATHS = ["streams.-1.name", "a..b", "streams.999999999.x", "streams.０.name", ".", "", "optimizer.", "name.x", "folder"]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     path=st.sampled_from([*PATHS, *SETTINGS]) | words,
     word=words | st.sampled_from(["nan", "1e400", "1\nx=2", "[" * 9999]),

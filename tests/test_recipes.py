@@ -28,9 +28,13 @@ def streams(recipe):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_what_it_is_and_where_it_comes_from(name):
-    assert recipes.load(name).description
+def test_it_says_what_it_is_and_names_tasks_that_exist_and_no_machine(name):
+    recipe = recipes.load(name)
+    assert recipe.description
     assert recipes.text(name).startswith("# ")
+    assert {evaluation.task for evaluation in recipe.evaluation} <= set(TASKS)
+    data = Path(recipes.find(name)).read_text(encoding="utf-8")
+    assert not any(word in data for word in ("/home", "/" + "work/", "/" + "root/", "http"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,11 +61,6 @@ def test_its_objectives_take_their_options(name):
             build(objective.name, options, ToyEncoder(), languages=TOY_LANGUAGES, sizes=TOY_SIZES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_its_dev_tasks_exist(name):
-    assert {evaluation.task for evaluation in recipes.load(name).evaluation} <= set(TASKS)
-
-
 def parts(name):
     """What stands in a recipe, without what only says what it is."""
     data = recipes.tomllib.loads(recipes.show(name))
@@ -83,9 +82,3 @@ def test_every_paper_of_the_project_has_its_recipes():
     for method in ("mpcl", "dual-momentum", "msimcse", "soft-contrastive", "ease"):
         assert any(name.startswith(f"paper/{method}") for name in NAMES), method
         assert any(method in recipes.text(name).lower().replace(" ", "-") for name in NAMES if name.startswith("cpu/"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_in_it_names_a_machine(name):
-    data = Path(recipes.find(name)).read_text(encoding="utf-8")
-    assert not any(word in data for word in ("/home", "/" + "work/", "/" + "root/", "http"))

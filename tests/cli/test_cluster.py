@@ -98,18 +98,6 @@ def test_an_index_made_in_pieces_is_that_of_the_plain_command(project, here):
         run("index", "model", "eng=a.eng", "-o", "pieces", "--ray", "auto", "--device", "cpu")
 
 
-def test_pieces_that_are_there_stay(project, here):
-    run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 25)
-    kept = Path("a/a.eng-000000.npy").stat().st_mtime_ns
-    Path("a/a.eng-000001.npy").unlink()
-    run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 25)
-    assert Path("a/a.eng-000000.npy").stat().st_mtime_ns == kept
-    assert len(open_shards(Path("a"))) == 60
-    with pytest.raises(EncoderError, match=r"another run \(lines\)"):
-        run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 20)
-    assert len(open_shards(Path("a"))) == 60
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -168,13 +156,6 @@ def test_accelerators_are_asked_for_by_those_who_encode(project, here):
     assert here == [("local", 1, 0.5), ("local", 1, 1.0)]
 
 
-def test_without_ray_the_extra_is_named(project, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(IsoglotError, match=r"isoglot\[ray\]"):
-        run("encode", "model", "a.eng", "-o", "a", "--ray", "local")
-    assert not Path("a").exists()
-
-
 @pytest.mark.parametrize("files", [("a.eng", "b.deu"), ("a.eng",)])
 def test_mining_in_pieces_gives_the_same_pairs(project, here, files):
     run("mine", "model", *files, "-o", "plain.tsv")
@@ -210,19 +191,6 @@ def test_a_part_of_a_map_stays_that_part(tmp_path):
     part = np.load(tmp_path / "x.npy", mmap_mode="r")[10:]
     assert cluster._mapped(part) is part
     assert cluster._mapped(table) is table
-
-
-@pytest.mark.slow
-def test_on_workers_the_bytes_are_those_of_the_plain_commands(project, ray):
-    run("encode", "model", "a.eng", "-o", "a.npy")
-    run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 20)
-    assert same_vectors("a", "a.npy")
-    with pytest.raises(EncoderError, match="truncate_dim must lie"):  # raised by a worker
-        run("encode", "model", "a.eng", "-o", "b", "--ray", "local", "--truncate-dim", 9)
-    assert not Path("b").exists()
-    run("mine", "model", "a.eng", "b.deu", "-o", "plain.tsv")
-    run("mine", "model", "a.eng", "b.deu", "-o", "pieces.tsv", "--ray", "local")
-    assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()
 
 
 KILLED = """

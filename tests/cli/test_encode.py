@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -90,15 +88,3 @@ def test_the_format_follows_the_name_of_the_file(project):
     for wrong in (("a.txt",), ("b.npy", "--format", "jsonl"), ("b.npy", "--format", "nyp")):
         with pytest.raises(OutputError, match=re.escape(wrong[0]) if len(wrong) == 1 else "format"):
             run(*words, project / wrong[0], *wrong[1:])
-
-
-@pytest.mark.slow
-def test_stdin_and_stdout(project):
-    text = (project / "lines.txt").read_bytes()
-    command = [sys.executable, "-m", "isoglot", "--quiet", "encode", project / "model", "-", "-o"]
-    piped = subprocess.run([*command, "-", "--format", "npy"], input=text, capture_output=True, check=True)
-    run(project / "model", project / "lines.txt", "-o", project / "a.npy")
-    assert (piped.stdout, piped.stderr) == ((project / "a.npy").read_bytes(), b"")
-    done = subprocess.run([*command, project / "b.npy", "--json"], input=text, capture_output=True, check=True)
-    assert json.loads(done.stdout)["lines"] == len(SENTENCES)
-    assert (project / "b.npy").read_bytes() == piped.stdout

@@ -90,11 +90,6 @@ def test_without_a_finished_task_nothing_is_written(data):
     assert not (data / "scores").exists()
 
 
-def test_in_python_the_error_is_raised(data):
-    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3"):
-        isoglot.evaluate(by_text, ["tatoeba", "retrieval"], data=data)
-
-
 @pytest.mark.parametrize("option", [{"pooling": "cls"}, {"prompt": "query: "}, {"max_length": 7}])
 def test_what_has_no_effect_is_refused(data, option):
     (name,) = option
@@ -174,8 +169,3 @@ def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):
 def test_seen_languages_are_told_apart_on_the_page(data, capsys):
     evaluate_verb(output=data / "scores", data=data, function="cases:by_text", tasks="tatoeba", seen=["deu"])
     assert "seen" in (data / "scores" / "page.html").read_text(encoding="utf-8")
-
-
-def test_python_gives_what_the_command_gives(data):
-    evaluate(data, "tatoeba")
-    assert list(read_results(data / "scores")) == isoglot.evaluate(by_text, "tatoeba", data=data, languages="de")

@@ -56,12 +56,3 @@ def test_mistakes_are_named(project):
         run("pairs.tsv", "-o", "out.jsonl", "--model", "model", "--margin", "absolut")
     with pytest.raises(CorpusError, match=r"none\.tsv"):
         run("none.tsv", "-o", "out.jsonl", "--model", "model")
-
-
-def test_what_is_kept_never_overwrites_what_is_dropped(project, tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "link.jsonl").symlink_to("out.jsonl")
-    for other in ("link.jsonl", "sub/../out.jsonl"):
-        with pytest.raises(OutputError, match=r"out\.jsonl"):
-            run("pairs.tsv", "-o", "out.jsonl", "--model", "model", "--dropped", other)
-    assert not (tmp_path / "out.jsonl").exists()

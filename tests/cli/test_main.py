@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,6 @@ from test_loop import RECIPE, write_corpus
 import isoglot
 from isoglot.cli import completion
 from isoglot.cli.main import main
-from isoglot.evaluation import TASKS
-from isoglot.evaluation.suites import SUITES
 
 HEAVY = "streams.0.objectives.0.weight=1e9"
 
@@ -69,8 +68,7 @@ def test_train_encode_evaluate(project, run):
     assert vectors.shape == (3, 16)
     assert (vectors[0] == vectors[2]).all()
     assert not vectors[1].any()
-    words = ("--data", "dev", "--tasks", "tatoeba", "--languages", "de")
-    code, out, err = run("evaluate", "run/model", *words, "--output", "scores")
+    code, out, err = run("evaluate", "run/model", *TATOEBA, "--output", "scores")
     assert code == 0
     assert "deu-eng" in out
     assert "% encoding)" in err
@@ -84,15 +82,29 @@ def test_train_encode_evaluate(project, run):
     assert not (project / "scores" / "mteb").exists()  # fewer pairs than MTEB has
 
 
-@pytest.fixture
-def trained(project, run):
-    """A project with a model, `run/model`, and its scores, in `scores`."""
-    assert run("train", "tiny.toml", "--output", "run")[0] == 0
-    assert run("evaluate", "run/model", *TATOEBA, "--output", "scores")[0] == 0
-    return project
-
-
 TATOEBA = ("--data", "dev", "--tasks", "tatoeba", "--languages", "de")
+
+
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    write_corpus(folder)
+    (folder / "tiny.toml").write_text(RECIPE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ISOGLOT_CACHE", str(folder / "cache"))
+        patch.chdir(folder)
+        for words in (["train", "tiny.toml", "-o", "run"], ["evaluate", "run/model", *TATOEBA, "-o", "scores"]):
+            patch.setattr(sys, "argv", ["isoglot", *words])
+            with pytest.raises(SystemExit, match="0"):
+                main()
+    return folder
+
+
+@pytest.fixture
+def trained(project, trained_once):
+    """A project with a model, `run/model`, and its scores, in `scores`."""
+    shutil.copytree(trained_once, project, dirs_exist_ok=True)
+    return project
 
 
 def test_vectors_made_elsewhere_and_functions_give_the_same_scores(trained, run, monkeypatch):
@@ -153,12 +165,6 @@ def test_results_are_compared_and_made_a_page(trained, run):
     assert "<html" in (trained / "both.html").read_text()
 
 
-def test_tasks_and_suites_are_listed(project, run):
-    code, out, _ = run("tasks", "--data", "dev")
-    assert code == 0
-    assert all(name in out for name in (*SUITES, *TASKS))
-
-
 def test_seeds_give_mean_and_deviation(project, run):
     code, out, err = run("train", "tiny.toml", "--output", "runs", "--seeds", "2", "--set", "steps=3")
     assert code == 0
@@ -172,18 +178,14 @@ def broken(project, name):
     path = project / "pairs.tsv"
     text = path.read_bytes()
     faults = {
-        "empty": (b"", "pairs.tsv"),
         "missing column": (text + b"only one\n", "pairs.tsv:122"),
-        "empty line": (text + b"\n\n", "pairs.tsv:122"),
-        "not utf-8": (text + b"caf\xe9\tcoffee\n", "pairs.tsv:122"),
         "cut gz": (gzip.compress(text * 50)[:-40], "pairs.tsv"),
-        "unknown language": (text.replace(b"eng\tdeu", b"eng\txq9", 1), "pairs.tsv:1"),
     }
     path.write_bytes(faults[name][0])
     return faults[name][1]
 
 
-@pytest.mark.parametrize("fault", ["empty", "missing column", "empty line", "not utf-8", "cut gz", "unknown language"])
+@pytest.mark.parametrize("fault", ["missing column", "cut gz"])
 def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
     where = broken(project, fault)
     code, out, err = run("train", "tiny.toml", "--output", "run")
@@ -205,19 +207,7 @@ def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
         (["train", "nosuch.toml", "--output", "x"], "neither a file nor a packaged recipe"),
         (["train", "start/static", "--output", "x"], "isoglot recipe show start/static"),
         (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lrr=1"], "did you mean 'lr'"),
-        (
-            [
-                "train",
-                "tiny.toml",
-                "--output",
-                "x",
-                "--set",
-                "encoder.scale=1e-12",
-                "--set",
-                HEAVY,
-            ],
-            "no longer finite",
-        ),
+        (["train", "tiny.toml", "-o", "x", "--set", "encoder.scale=1e-12", "--set", HEAVY], "no longer finite"),
         (["train", "tiny.toml", "--output", "x", "--set", "seed=-1"], "seed"),
         (["train", "tiny.toml", "--output", "tiny.toml"], "tiny.toml"),
         (["evaluate", "nosuch", "--data", "dev", "--output", "x"], "nosuch"),
@@ -286,32 +276,6 @@ def test_a_list_is_never_cut_in_a_pipe(run, monkeypatch, verb):
     assert run(*verb)[1] == wide
     whole = {"recipe": "BERT base (SBERT, section 3.1)", "models": "multilingual-e5-small", "tasks": "sick-r"}[verb[0]]
     assert any(whole in line and len(line) > 80 for line in wide.splitlines())
-
-
-def test_models_are_listed(run):
-    code, out, _ = run("models", "list")
-    assert code == 0
-    assert "multilingual-e5-small" in out
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("mine", "a\0", "b", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p.tsv"),
-        ("mine", "tiny.toml", "--vectors", "a\0", "-o", "p.tsv"),
-        ("mine", "tiny.toml", "--vectors", "x.npy", "-o", "p\0"),
-        ("encode", "m\0", "tiny.toml", "-o", "v.npy"),
-        ("wikipedia", "a\0", "--titles", "t", "-o", "w"),
-        ("train", "tiny.toml", "-o", "r\0"),
-        ("evaluate", "--data", "d\0", "-o", "e"),
-        ("data", "list", "--data", "d\0"),
-    ],
-)
-def test_a_nul_in_a_path_is_one_line(project, run, words):
-    code, _, err = run(*words)
-    assert code in (1, 2)
-    assert "Traceback" not in err
-    assert "\0" not in err
 
 
 @pytest.mark.parametrize(

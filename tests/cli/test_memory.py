@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from isoglot.cli.main import app
 from isoglot.data.readers import read_tmx
-from isoglot.model.static import StaticModel
 
 ENGLISH, GERMAN = "The cat sits on the mat.\nA dog runs.\n", "A dog runs!\nThe cat sits on a mat.\n"
 
@@ -43,20 +42,3 @@ def test_mined_pairs_become_a_memory_and_the_memory_an_index(tmp_path, toy_stati
     run("index", "model", "tm.tmx", "-o", "again")
     again = json.loads(run("search", "again", "A dog runs!", "--json", "-k", "1", "--in", "deu").stdout)
     assert again["hits"][0]["translation"] == "A dog runs."
-
-
-def test_another_threshold_and_format_encode_and_compare_nothing_again(tmp_path, toy_static, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    toy_static.save(tmp_path / "model")
-    write_files(tmp_path)
-    calls = []
-    begin = StaticModel.begin
-    monkeypatch.setattr(StaticModel, "begin", lambda *given: calls.append(len(given[1])) or begin(*given))
-    words = ("mine", "model", "a.eng", "a.deu", "--work", "w")
-    run(*words, "-o", "a.tsv", "--threshold", "1.0")
-    assert sum(calls) >= 4
-    del calls[:]
-    done = run(*words, "-o", "a.tmx", "--threshold", "0.1")
-    assert not calls
-    assert len([*read_tmx("a.tmx")]) == 2
-    assert "resuming" in done.stderr

@@ -15,18 +15,18 @@ import typer
 from command_line import locked_elsewhere, runner
 from typer.testing import CliRunner
 
-from conftest import build_tokenizer
+from conftest import DATA, build_tokenizer, published
 from isoglot.cli.mine import mine as command
 from isoglot.cli.signatures import expand_options
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, EncoderError, IsoglotError, OutputError
+from isoglot.errors import CorpusError, IsoglotError, OutputError
 from isoglot.mining.pipeline import size_of
 from isoglot.search import mine, quality, tune
 from isoglot.store import Rows
 
 ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("ISOGLOT_DATA", ROOT.parent / "shared" / "data"))
+
 WORDS = ["cat", "dog", "sun", "sea", "tree", "bird", "king", "road", "rain", "wine", "fish", "moon"]
 run = runner(mine=command)
 
@@ -89,8 +89,10 @@ def test_the_device_and_the_precision_of_encoding_are_reported(project):
     assert ", float32\n" in err
 
 
-@pytest.mark.parametrize("direction", ["max", "forward", "backward", "intersection"])
-@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
+@pytest.mark.parametrize(
+    ("direction", "margin"),
+    [("max", "ratio"), ("forward", "distance"), ("backward", "absolute"), ("intersection", "ratio")],
+)
 def test_the_pairs_are_those_of_the_function(project, direction, margin):
     options = ("--direction", direction, "--margin", margin, "-k", 3)
     err = run(*ALL, "--output", "pairs.tsv", "--write-ids", *options)
@@ -102,20 +104,6 @@ def test_the_pairs_are_those_of_the_function(project, direction, margin):
     ]
     assert f"{len(pairs)} pairs: pairs.tsv" in err
     assert not list(project.glob("*.work"))
-
-
-def test_every_format_is_read_back(project):
-    for output, more in (("p.tsv", ()), ("p.tmx", ()), ("p.en-de", ())):
-        run(*VECTORS, "--output", output, "--threshold", 1.05, *more)
-    rows = table("p.tsv")
-    assert len(rows) > 30
-    groups = list(read_tsv("p.tsv", languages="score,eng,deu"))
-    assert [[*group.texts] for group in groups] == [row[1:] for row in rows]
-    assert [group.extras["score"] for group in groups] == [float(row[0]) for row in rows]
-    for read in (list(read_tmx("p.tmx")), list(read_moses("p.en-de"))):
-        assert [group.texts for group in read] == [group.texts for group in groups]
-        assert {group.langs for group in read} == {("eng", "deu")}
-    assert Path("p.en-de.scores").read_text().split() == [row[0] for row in rows]
 
 
 def test_what_would_break_a_format_becomes_a_blank(project):
@@ -228,12 +216,6 @@ def test_one_file_gives_paraphrases(project):
     assert all(int(row[1]) < int(row[2]) for row in rows)
 
 
-@pytest.mark.parametrize("budget", ["450KB", "1GB"])
-def test_the_budget_changes_nothing(project, budget):
-    run(*ALL, "-o", "p.tsv", "--budget", budget)
-    assert len(table("p.tsv")) == len(expected())
-
-
 def test_approximate_says_what_it_found(project):
     pytest.importorskip("faiss", reason="FAISS is not installed")
     rng = np.random.default_rng(1)
@@ -250,24 +232,12 @@ def test_approximate_says_what_it_found(project):
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        (["a.eng", "b.deu", "-o", "p.tsv", "--vectors", "x.npy"], IsoglotError, "1 tables of vectors for 2 sides"),
         ([*VECTORS, "-o", "p.tsv", "--direction", "both"], IsoglotError, "mine: --direction is 'both'"),
-        ([*VECTORS, "-o", "p.tsv", "--margin", "cos"], IsoglotError, "mine: --margin is 'cos'"),
         ([*VECTORS, "-o", "p.tsv", "--cores", "2"], IsoglotError, "--cores and --gpus need --ray"),
-        ([*VECTORS, "-o", "p.tsv", "--budget", "much"], IsoglotError, "'much' is not a size"),
         ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], IsoglotError, "too small"),
-        ([*VECTORS, "-o", "p.tsv", "--format", "xlsx"], IsoglotError, "mine: --format is 'xlsx'"),
-        (
-            [*VECTORS, "-o", "p.tsv", "--threshold", "1", "--gold", "a.eng"],
-            IsoglotError,
-            "--threshold and --gold exclude",
-        ),
+        ([*VECTORS, "-o", "p.tsv", "--threshold", "1", "--gold", "a.eng"], IsoglotError, "--threshold and --gold"),
         ([*VECTORS, "-o", "p.tsv", "--check-language", "no:thing"], IsoglotError, "no:thing"),
-        (
-            ["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"],
-            CorpusError,
-            "NumPy table",
-        ),
+        (["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"], CorpusError, "NumPy table"),
         (["none.txt", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p"], CorpusError, "no such file"),
         (["a.eng", "b.deu", "-o", "p.tsv", "--ids", *VECTORS[2:]], CorpusError, "a.eng:1: must be an id"),
     ],
@@ -278,27 +248,11 @@ def test_errors_say_what_to_do(project, words, error, message):
     assert not Path("p.tsv").exists()
 
 
-def test_rows_and_lines_must_agree(project):
-    np.save("x.npy", np.ones((59, 24)))
-    with pytest.raises(EncoderError, match=r"x\.npy: 59 rows for the 60 sentences of a\.eng"):
-        run(*VECTORS, "-o", "p.tsv")
-
-
 def test_formats_that_need_languages_ask_for_them(project):
     Path("a.txt").write_text(Path("a.eng").read_text())
     with pytest.raises(IsoglotError, match="languages"):
         run("a.txt", *VECTORS[1:], "-o", "p.tmx")
     run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")
-
-
-@pytest.mark.parametrize("output", ["a.eng", "./b.deu", "a"])
-def test_pairs_are_not_written_over_the_text(project, output):
-    """Of the name `a` with two languages, Moses makes `a.eng` and `a.deu`."""
-    before = Path("a.eng").read_bytes(), Path("b.deu").read_bytes()
-    form = ["--format", "moses", "--languages", "eng,deu"] if output == "a" else ["--format", "tsv"]
-    with pytest.raises(OutputError, match="is the input"):
-        run(*VECTORS, "-o", output, *form)
-    assert (Path("a.eng").read_bytes(), Path("b.deu").read_bytes()) == before
 
 
 def test_two_runs_in_one_folder_are_refused(project):
@@ -360,12 +314,11 @@ def test_killed_while_encoding_and_while_comparing(project, toy_static):
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.skipif(not (DATA / "xtreme-bucc2018").is_dir(), reason="the set xtreme-bucc2018 is not here")
 def test_f1_on_real_files_is_that_of_the_task(tmp_path, monkeypatch):
     """An encoder of random vectors, in which the gold pairs share something."""
     from isoglot.evaluation.tasks import bucc
 
-    folder = DATA / "xtreme-bucc2018"
+    folder = published("xtreme-bucc2018")
     files = [folder / f"zh-en.dev.{side}" for side in ("zh", "en")]
     texts = [dict(line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()) for file in files]
     pairs = [line.split("\t") for line in (folder / "zh-en.dev.gold").read_text(encoding="utf-8").splitlines()]
@@ -398,37 +351,12 @@ def test_sizes():
             size_of(text)
 
 
-@pytest.mark.parametrize("option", ["--threshold", "--length-ratio", "--every"])
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
-def test_numbers_that_are_not_finite_are_wrong_usage(project, option, value):
-    with pytest.raises(AssertionError, match=rf"{option}|range"):
-        run(*VECTORS, "-o", "p.tsv", f"{option}={value}")
-    assert not Path("p.tsv").exists()
-
-
 @pytest.mark.parametrize("k", [60, 61, 10**30])
-@pytest.mark.parametrize("budget", ["256MB", "1MB"])
-def test_more_neighbours_than_sentences_are_all_of_them(project, k, budget):
-    err = run(*ALL, "-o", "many.tsv", "-k", k, "--budget", budget)
+def test_more_neighbours_than_sentences_are_all_of_them(project, k):
+    err = run(*ALL, "-o", "many.tsv", "-k", k, "--budget", "1MB")
     assert (f"k is {k}: only 60 neighbours exist" in err) == (k > 60)
     run(*ALL, "-o", "all.tsv", "-k", 60)
     assert table("many.tsv") == table("all.tsv")
-
-
-@pytest.mark.parametrize("k", [59, 60, 10**30])
-def test_more_neighbours_than_other_sentences_of_one_file(project, k):
-    err = run("a.eng", "--vectors", "x.npy", "-o", "many.tsv", "-k", k)
-    assert (f"k is {k}: only 59 neighbours exist" in err) == (k > 59)
-    assert table("many.tsv")
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
-def test_vectors_that_are_not_finite_name_file_and_row(project, value):
-    broken = np.load("y.npy").astype(np.float64)
-    broken[41, 3] = value
-    np.save("y.npy", broken)
-    with pytest.raises(CorpusError, match=r"y\.npy: row 41 contains"):
-        run(*VECTORS, "-o", "p.tsv")
 
 
 @pytest.mark.parametrize("first", ["0\t0", "500\t501", "1\t61", "99999999999999999999\t1", "x1\ty1", "-1\t-1"])

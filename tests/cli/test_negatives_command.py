@@ -72,11 +72,6 @@ def test_again_gives_the_same_bytes(project):
     assert (project / "one.jsonl").read_bytes() == (project / "two.jsonl").read_bytes()
 
 
-def test_fewer_targets_than_asked_for_are_all_there_are(project):
-    run("model", "pairs.tsv", "--count", 50, "-o", "triplets.jsonl")
-    assert [len(group.hard_negatives) for group in read_jsonl("triplets.jsonl")] == [2, 3, 2, 3, 3]
-
-
 def test_a_folder_of_aligned_files_and_leaks(project):
     (project / "pair").mkdir()
     for column, code in enumerate(("eng", "deu")):
@@ -119,10 +114,3 @@ def test_more_negatives_than_targets_are_all_of_them(project):
     assert "count is 1000000000: only 3 other targets exist" in err
     groups = list(read_jsonl("all.jsonl"))
     assert [len(group.hard_negatives) for group in groups] == [2, 3, 2, 3, 3]
-
-
-@pytest.mark.parametrize("score", ["nan", "inf", "1e999"])
-def test_pairs_with_scores_that_are_not_finite_are_refused(project, score):
-    (project / "mined.tsv").write_text(f"score\teng\tdeu\n{score}\ta\tb\n")
-    with pytest.raises(CorpusError, match=r"mined\.tsv:2: the score"):
-        run("model", "mined.tsv", "-o", "n.jsonl")

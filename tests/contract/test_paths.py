@@ -146,8 +146,17 @@ def named(way, target):
     return str(name)
 
 
-@pytest.mark.parametrize("way", ["same", "dots", "absolute", "symbolic link", "hard link"])
-@pytest.mark.parametrize(("verb", "words", "target"), COLLISIONS, ids=lambda one: one)
+WAYS = ["same", "dots", "absolute", "symbolic link", "hard link"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "target", "way"),
+    [  # every way for what `mine` writes; of the others, which compare paths by the same function, each one in turn
+        pytest.param(*one, way, id=f"{' '.join(one)}-{way}")
+        for place, one in enumerate(COLLISIONS)
+        for way in (WAYS if one[0] == "mine" else WAYS[place % 4 :: 4][:1])
+    ],
+)
 def test_an_output_that_is_an_input_or_another_output_is_refused(
     example, tmp_path, monkeypatch, verb, words, target, way
 ):

@@ -73,31 +73,46 @@ OPENING = [
 TRAINING = ["train demo/pairs -o run", "demo -o demo", "sweep demo/pairs --over steps=1,2 --data . -o swept"]
 
 
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    encoder = StaticEncoder.create(build_tokenizer(), 8, seed=1)
-    encoder.save(tmp_path / "model")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A model, an index, and what the verbs read."""
+    tmp_path = tmp_path_factory.mktemp("made")
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     rows = [f"{text}\t{text} too" for text in SENTENCES]
     (tmp_path / "a.tsv").write_text("\n".join(["eng\tdeu", *rows]) + "\n", encoding="utf-8")
     (tmp_path / "retrieval.tsv").write_text("\n".join(["eng\tdeu", *rows]) + "\n", encoding="utf-8")
     (tmp_path / "wiki").mkdir()
     (tmp_path / "wiki" / "entities.tsv").write_text("Q1\t9\tone\nQ2\t8\ttwo\n", encoding="utf-8")
+    Index.build(load(tmp_path / "model"), SENTENCES, folder=tmp_path / "index").close()
+    return tmp_path
+
+
+@pytest.fixture
+def run(made, tmp_path, monkeypatch, capsys):
+    """Run words on a device, in a folder with links to what was made; the exit code and stderr."""
     monkeypatch.chdir(tmp_path)
-    Index.build(load("model"), SENTENCES, folder="index").close()
+    for path in made.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+
+    def call(words):
+        monkeypatch.setattr(sys, "argv", ["isoglot", *words.split(), "--device", "xpu:3"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err
+
+    return call
 
 
 @pytest.mark.parametrize("words", [*OPENING, *TRAINING])
-def test_a_device_that_is_not_there_is_one_error(words, files, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["isoglot", *words.split(), "--device", "xpu:3"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    assert "'xpu:3'" in capsys.readouterr().err.splitlines()[-1]
+def test_a_device_that_is_not_there_is_one_error(words, run):
+    code, shown = run(words)
+    assert code == 1
+    assert "'xpu:3'" in shown.splitlines()[-1]
 
 
 @pytest.mark.parametrize("words", OPENING)
-def test_the_model_is_loaded_on_the_device_asked_for(words, files, monkeypatch, capsys):
+def test_the_model_is_loaded_on_the_device_asked_for(words, run, monkeypatch):
     """PyTorch reports four accelerators that are not there, and encoders record where they are moved and stay."""
     moves = []
     fake = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("xpu"), "device_count": lambda: 4}
@@ -105,11 +120,8 @@ def test_the_model_is_loaded_on_the_device_asked_for(words, files, monkeypatch, 
     monkeypatch.setattr("isoglot.encoders.device.bf16_pays", lambda _: False)
     monkeypatch.setattr(Encoder, "to", lambda self, device: moves.append(device) or self)
     monkeypatch.setattr("isoglot.serve.serve", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["isoglot", *words.split(), "--device", "xpu:3"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    shown = capsys.readouterr().err
-    assert ended.value.code == 0, shown
+    code, shown = run(words)
+    assert code == 0, shown
     assert "device: " in shown
     assert moves
     assert set(moves) == {torch.device("xpu:3")}

@@ -186,8 +186,9 @@ def test_memory_is_checked_too():
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_progress_counts_the_bytes_on_disk(tmp_path, packed):
-    path = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(30_000)])
+def test_progress_counts_the_bytes_on_disk(tmp_path, packed, monkeypatch):
+    monkeypatch.setattr("isoglot.data.files._BLOCK", 1 << 14)
+    path = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(2_000)])
     if packed:
         path = tmp_path / "a.tsv.gz"
         path.write_bytes(gzip.compress((tmp_path / "a.tsv").read_bytes()))
@@ -204,7 +205,8 @@ def test_progress_counts_the_bytes_on_disk(tmp_path, packed):
 def test_progress_is_a_line_every_few_seconds(tmp_path, monkeypatch):
     clock = iter(range(0, 1_000_000, 3))
     monkeypatch.setattr("isoglot.progress.monotonic", lambda: next(clock))
-    path, words = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(30_000)]), []
+    monkeypatch.setattr("isoglot.data.files._BLOCK", 1 << 14)
+    path, words = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(2_000)]), []
     corpus = Corpus([FileSource("tsv", path, name="a")], name="news")
     build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
     assert len(words) > 2

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import lzma
-import os
 import re
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 from web import Web, serving
 
+from conftest import DATA, published
 from isoglot.data.languages import is_language
 from isoglot.data.readers import check as check_reader
 from isoglot.data.readers import read
@@ -24,7 +23,6 @@ from isoglot.errors import CorpusError
 from isoglot.evaluation.mteb import MTEB
 
 entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name
-SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 @pytest.mark.parametrize(
@@ -149,9 +147,8 @@ def test_training_text_is_read_by_a_reader_that_there_is(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, one in catalogue().items() if one.training])
 def test_training_text_at_hand_is_read_whole(name):
-    if not (SHARED / name).is_dir():
-        pytest.skip(f"no copy of {name}; set ISOGLOT_DATA to a folder with the sets")
-    reader, path, options = find(name).source_in(SHARED)
+    published(name)
+    reader, path, options = find(name).source_in(DATA)
     groups = sum(1 for _ in read(reader, path, **options))
     units = {"ntrex-128": 1997, "oldi-seed": 6193, "multi30k": 29000}  # whose rows are sentences, or several splits
     assert groups == units.get(name, find(name).rows)
@@ -177,20 +174,17 @@ def test_measures(tmp_path, text):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in catalogue() if catalogue()[name].files])
 def test_a_copy_at_hand_is_what_the_catalogue_says(name):
-    if not (SHARED / name).is_dir():
-        pytest.skip(f"no copy of {name}; set ISOGLOT_DATA to a folder with the sets")
-    assert check(find(name), SHARED).state == "ok"
+    published(name)
+    assert check(find(name), DATA).state == "ok"
 
 
 @pytest.mark.slow
 def test_a_real_set_is_got_from_a_mirror_of_its_publisher(tmp_path):
     """The published files, restored from a copy at hand, become that copy again, byte for byte of content."""
-    folder = SHARED / "xtreme-pawsx"
-    if not folder.is_dir():
-        pytest.skip("no copy of xtreme-pawsx; set ISOGLOT_DATA to a folder with the sets")
+    folder = published("xtreme-pawsx")
     one = find("xtreme-pawsx")
-    published = {path: lzma.decompress((folder / path).read_bytes()) for path in one.files}
-    with serving(Web({one.source(path)[0].removeprefix("https:/"): text for path, text in published.items()})) as web:
+    pages = {path: lzma.decompress((folder / path).read_bytes()) for path in one.files}
+    with serving(Web({one.source(path)[0].removeprefix("https:/"): text for path, text in pages.items()})) as web:
         get(one.name, tmp_path, network=Network(mirror=web.address, attempts=1))
     assert check(one, tmp_path).state == "ok"
     assert all((tmp_path / one.name / path).is_file() for path in one.files)

@@ -25,6 +25,13 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 LABELS = st.none() | st.text(min_size=1) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 
 
+def write_pairs(folder, *codes):
+    """Tatoeba with a pair of lines for each language."""
+    for code in codes or ("deu",):
+        for side in (code, "eng"):
+            write(folder / f"tatoeba.{code}-eng.{side}", f"{side} 1\n")
+
+
 def part(rows, path):
     return Part("test", "deu", ("deu",), (path,), lambda: rows)
 
@@ -108,8 +115,7 @@ def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line):
 
 
 def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
-    for side in ("deu", "eng"):
-        write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n")
+    write_pairs(tmp_path / "raw")
     for _ in range(2):
         assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 1)
     write(tmp_path / "other/tatoeba-laser/own.txt", "mine")
@@ -136,9 +142,7 @@ def test_a_cached_set_is_keyed_by_content_and_not_by_size_and_time(tmp_path, mon
 
 @pytest.mark.parametrize("stop", ["first part", "second part", "manifest"])
 def test_an_interrupted_import_can_be_repeated(tmp_path, monkeypatch, stop):
-    for code in ("deu", "fra"):
-        for side in (code, "eng"):
-            write(tmp_path / f"raw/tatoeba.{code}-eng.{side}", f"{side} 1\n")
+    write_pairs(tmp_path / "raw", "deu", "fra")
     calls = []
 
     def fail(rows, languages, target, real=normal._write):
@@ -159,8 +163,7 @@ def test_an_interrupted_import_can_be_repeated(tmp_path, monkeypatch, stop):
 
 
 def test_an_interrupted_second_import_keeps_the_set(tmp_path, monkeypatch):
-    for side in ("deu", "eng"):
-        write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n")
+    write_pairs(tmp_path / "raw")
     import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
     monkeypatch.setattr(normal, "_write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -170,21 +173,14 @@ def test_an_interrupted_second_import_keeps_the_set(tmp_path, monkeypatch):
 
 
 def test_an_import_that_was_killed_at_its_first_file_can_be_repeated(tmp_path):
-    for side in ("deu", "eng"):
-        write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n")
+    write_pairs(tmp_path / "raw")
     write(tmp_path / f"tatoeba-laser/.{MANIFEST}.0123abcd.tmp", "{")
     assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 1)
 
 
-def folder_of_two_pairs(folder):
-    for code in ("deu", "fra"):
-        for side in (code, "eng"):
-            write(folder / f"tatoeba.{code}-eng.{side}", f"{side} 1\n")
-
-
 def test_parts_of_a_killed_import_without_a_manifest_are_written_again(tmp_path):
     """As earlier versions left them, which wrote the manifest last."""
-    folder_of_two_pairs(tmp_path / "raw")
+    write_pairs(tmp_path / "raw", "deu", "fra")
     import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
     target = tmp_path / "tatoeba-laser"
     for left in (MANIFEST, "test/fra-eng.jsonl"):
@@ -198,7 +194,7 @@ def test_parts_of_a_killed_import_without_a_manifest_are_written_again(tmp_path)
 
 @pytest.mark.parametrize("name", ["test/deu-eng.jsonl", "test/other.jsonl", "notes.txt"])
 def test_files_of_the_user_are_no_parts_of_a_killed_import(tmp_path, name):
-    folder_of_two_pairs(tmp_path / "raw")
+    write_pairs(tmp_path / "raw", "deu", "fra")
     write(tmp_path / "tatoeba-laser" / name, '{"texts": ["mine"], "langs": ["deu"]}\n')
     with pytest.raises(OutputError, match="something else"):
         import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
@@ -224,7 +220,7 @@ main()
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)
 def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_command(tmp_path, number):
-    folder_of_two_pairs(tmp_path / "raw")
+    write_pairs(tmp_path / "raw", "deu", "fra")
     environment = {**os.environ, "PYTHONPATH": str(Path(normal.__file__).parents[3])}
 
     def command(at):

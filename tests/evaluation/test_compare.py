@@ -94,7 +94,8 @@ def test_subsets_of_units_of_their_own_are_drawn_apart():
     """Drawn alike, the errors of languages with other sentences would not shrink in their average."""
     items = hits(np.random.default_rng(2), 300, 0.5)
     parts = [score(f"l{i}-eng", items) for i in range(16)]
-    found = rows(compare({"a": [results(*parts, average(parts))], "b": [results(*parts, average(parts))]}))
+    run = [results(*parts, average(parts))]
+    found = rows(compare({"a": run, "b": run}, resamples=500))
     width = [high - low for low, high in (found[name].values[0].interval for name in ("l0-eng", "mean"))]
     assert width[0] / width[1] == pytest.approx(4, rel=0.2)
 
@@ -117,6 +118,7 @@ def test_subsets_of_the_same_units_are_drawn_together(statistic):
     assert ends[0] == pytest.approx(ends[1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_averages_over_shared_sentences_raise_no_false_alarms():
     """Of 80 studies of two systems that are alike, some twentieth may say otherwise; drawn apart, half of them do."""
     rng, alarms, covered = np.random.default_rng(13), 0, 0
@@ -167,7 +169,7 @@ def test_of_hundreds_of_subsets_the_averages_are_compared():
         parts = [score(f"{a}-{b}", hits(rng, 90, share), item_set="u") for a in names for b in names if a != b]
         targets = [average([p for p in parts if p.subset.endswith(f"-{b}")], f"xx-{b}") for b in names]
         systems[name] = [results(*parts, *targets, average(targets))]
-    found = compare(systems)
+    found = compare(systems, resamples=100)
     table = found.tables[0]
     assert [row.subset for row in table.rows] == [*(f"xx-{name}" for name in names), "mean"]
     assert [row.average for row in table.rows] == [False] * 15 + [True]
@@ -210,7 +212,7 @@ def test_averages_of_averages_and_weighted_ones():
 
 def test_many_languages_are_corrected_and_can_still_be_significant():
     rng = np.random.default_rng(4)
-    names = [f"l{i}-eng" for i in range(112)]
+    names = [f"l{i}-eng" for i in range(50)]
     before = {name: hits(rng, 200, 0.5) for name in names}
     after = {name: hits(rng, 200, 0.5) for name in names} | {"l5-eng": hits(rng, 200, 0.9)}
     systems = {
@@ -219,13 +221,13 @@ def test_many_languages_are_corrected_and_can_still_be_significant():
     }
     found = compare(systems, resamples=500)
     table = found.tables[0]
-    # With 500 permutations no p-value could be below 112 / 501, so there are more.
-    assert table.permutations == 11_200
+    # With 500 permutations no p-value could be below 50 / 501, so there are more.
+    assert table.permutations == 5_000
     raw = [row.differences[0].p for row in table.rows]
-    assert sum(p <= 0.05 for p in raw) > 2
+    assert sum(p <= 0.05 for p in raw) > 1
     assert [row.subset for row in table.rows if row.differences[0].significant] == ["l5-eng"]
     counts = table.tally(0)
-    assert counts["better"] + counts["worse"] + counts["equal"] == 112
+    assert counts["better"] + counts["worse"] + counts["equal"] == 50
     assert (counts["better, significantly"], counts["worse, significantly"]) == (1, 0)
 
 
@@ -449,11 +451,11 @@ def test_files_are_the_same_each_time(tmp_path):
     assert "2,000 resamples, seed 0" in text
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_every_task_declares_a_main_metric_and_each_metric_once(task):
-    names = [metric.name for metric in TASKS[task].metrics]
-    assert any(metric.main for metric in TASKS[task].metrics)
-    assert len(set(names)) == len(names)
+def test_every_task_declares_a_main_metric_and_each_metric_once():
+    for name, task in TASKS.items():
+        names = [metric.name for metric in task.metrics]
+        assert any(metric.main for metric in task.metrics), name
+        assert len(set(names)) == len(names), name
 
 
 def mains(task, *metrics):

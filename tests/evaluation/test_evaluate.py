@@ -7,6 +7,7 @@ import os
 from itertools import pairwise
 
 import numpy as np
+import pandas
 import pytest
 from cases import by_text
 
@@ -73,8 +74,9 @@ def test_retrieval_and_similarity_of_permuted_files_are_scored_again(tmp_path):
         [Group(pair, ("deu", "eng")) for pair in PAIRS],
         {"de": [pair[0] for pair in PAIRS], "en": [pair[1] for pair in PAIRS]},
         iter(PAIRS),
+        pandas.DataFrame(PAIRS, columns=["de", "en"]),
     ],
-    ids=["tuples", "groups", "columns", "iterator"],
+    ids=["tuples", "groups", "columns", "iterator", "frame"],
 )
 def test_translations_in_memory_are_scored_in_both_directions(pairs):
     scores = isoglot.evaluate(translated, pairs=pairs)
@@ -90,12 +92,6 @@ def test_the_languages_of_tuples_name_the_subset():
     scores = isoglot.evaluate(translated, pairs=PAIRS, languages=["de", "en"])
     assert {score.subset for score in scores} == {"deu-eng", "mean"}
     assert scores["retrieval", "deu-eng", "accuracy/xx-en"].n == 4
-
-
-def test_a_frame_of_translations_is_scored():
-    pandas = pytest.importorskip("pandas")
-    scores = isoglot.evaluate(translated, pairs=pandas.DataFrame(PAIRS, columns=["de", "en"]))
-    assert scores["retrieval", "deu-eng", "accuracy/mean"].value == 1.0
 
 
 def test_rated_pairs_in_memory_are_correlated_with_cosines():
@@ -132,10 +128,20 @@ def test_wrong_kinds_of_arguments_get_one_sentence(arguments, says):
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_to_evaluate_on_is_an_error():
-    for arguments in ({}, {"pairs": []}, {"sts": []}, {"pairs": [("alone",)]}):
-        with pytest.raises(EvaluationError):
-            isoglot.evaluate(by_text, **arguments)
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({}, "pass tasks"),
+        *(({name: []}, "") for name in ("pairs", "sts")),
+        ({"pairs": [("alone",)]}, ""),
+        ({"pairs": [("a", "b"), ("c",), ("d", "e")]}, "row 2 of pairs"),
+        ({"pairs": PAIRS, "precision": "bfloat16"}, "bfloat16"),
+        ({"tasks": ["tatoeba"], "cache": "kept"}, "cache"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_an_error_of_the_user(arguments, names, data):
+    with pytest.raises(EvaluationError, match=names):
+        isoglot.evaluate(by_text, data=data, **arguments)
 
 
 def test_data_come_from_the_environment(data, monkeypatch):
@@ -175,7 +181,6 @@ def test_scores_are_found_by_their_names(data):
 
 
 def test_scores_are_text_html_and_a_frame(data):
-    pandas = pytest.importorskip("pandas")
     scores = isoglot.evaluate(by_text, ["quick", TASKS["tatoeba"]], data=data, skip_missing=True, name="<b>")
     text = str(scores)
     assert all(part in text for part in ("Suite quick", "deu-eng", "accuracy/xx-en", "missing: "))
@@ -235,18 +240,5 @@ def test_the_precision_is_passed_on_recorded_and_part_of_the_cache(toy_static, d
         assert scores.settings["precision"] == name
     assert {*asked} == {None, "bf16"}
     assert len([*cache.iterdir()]) == 2
-
-
-def test_an_unknown_precision_is_an_error_of_the_user(toy_static):
     with pytest.raises(EvaluationError, match=r"bfloat16.*'half'"):
         isoglot.evaluate(toy_static, pairs=PAIRS, precision="half")
-
-
-def test_a_function_has_no_precision(data):
-    with pytest.raises(EvaluationError, match="bfloat16"):
-        isoglot.evaluate(translated, pairs=PAIRS, precision="bfloat16")
-
-
-def test_a_short_row_of_pairs_is_named(toy_static):
-    with pytest.raises(EvaluationError, match="row 2 of pairs"):
-        isoglot.evaluate(toy_static, pairs=[("a", "b"), ("c",), ("d", "e")])

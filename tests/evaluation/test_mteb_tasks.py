@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
+from conftest import DATA, published
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.mteb import _NOT_IN_SIB, MTEB, _subset
 from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks.sts import read_pairs
 
-DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 # The tasks whose data are public and fetched at once, with languages that tell enough.
 SETS = {
     "tatoeba": ("tatoeba-laser", ("kor", "amh", "deu")),
@@ -66,8 +64,7 @@ def test_the_tables_are_those_of_mteb(mteb, task):
 def test_what_is_scored_here_is_what_mteb_scores(mteb, task):
     """As many texts, as many different ones and as many characters, the blanks around them apart."""
     folder, languages = SETS[task]
-    if not (DATA / folder).is_dir():
-        pytest.skip(f"{DATA} has no {folder}; set ISOGLOT_DATA to a folder that has it")
+    published(folder)
     at = MTEB[task]
     known = statistics(mteb, at.name, at.split)
     for ours in TASKS[task].subsets(DATA, languages=languages):
@@ -86,8 +83,7 @@ def test_what_is_scored_here_is_what_mteb_scores(mteb, task):
 @pytest.mark.data
 def test_what_mteb_has_otherwise_is_not_listed(mteb):
     """SentEval's STS-B has blanks around its words, which MTEB's has not; of SICK it tests a part."""
-    if not (DATA / "senteval-en").is_dir():
-        pytest.skip(f"{DATA} has no senteval-en; set ISOGLOT_DATA to a folder that has it")
+    published("senteval-en")
     stsb, sick = (statistics(mteb, name)["default"] for name in ("STSBenchmark", "SICK-R"))
     assert sum(map(len, chain(*texts("sts-b", "eng")))) - stsb["number_of_characters"] == 3991
     assert (len(texts("sick-r", "eng")[0]), sick["num_samples"]) == (4927, 9927)

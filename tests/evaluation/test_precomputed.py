@@ -6,22 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from cases import by_text
-from folders import numbered, tatoeba
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.evaluate import evaluate
-from isoglot.evaluation.precomputed import Precomputed, export_texts
-
-
-def test_texts_out_vectors_in_the_same_scores(tmp_path):
-    data = tatoeba(tmp_path / "data", {code: numbered(code, 30) for code in ("kor", "deu")})
-    assert export_texts(tmp_path / "texts.jsonl", ["tatoeba"], data=data) == 90
-    texts = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text(encoding="utf-8").split("\n") if line]
-    assert len(texts) == len(set(texts)) == 90
-    np.save(tmp_path / "vectors.npy", by_text(texts))
-    function = Precomputed(tmp_path / "vectors.npy", tmp_path / "texts.jsonl")
-    assert evaluate(function, ["tatoeba"], data=data) == evaluate(by_text, ["tatoeba"], data=data)
+from isoglot.evaluation.precomputed import Precomputed
 
 
 def test_a_text_may_hold_a_line_feed_in_json_and_plain_lines_will_do(tmp_path):
@@ -37,42 +24,33 @@ def test_a_text_may_hold_a_line_feed_in_json_and_plain_lines_will_do(tmp_path):
     assert look_up([]).shape == (0, 2)
 
 
-def test_what_does_not_fit_is_refused(tmp_path):
-    (tmp_path / "t.txt").write_text("a\nb\n", encoding="utf-8")
-    np.save(tmp_path / "v.npy", np.ones((3, 2)))
-    with pytest.raises(EvaluationError, match=r"shape \(3, 2\) for the 2 lines"):
-        Precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
-    np.save(tmp_path / "v.npy", np.ones((2, 2)))
-    with pytest.raises(EvaluationError, match=r"lacks 1 of 2 texts, the first 'zz'"):
-        Precomputed(tmp_path / "v.npy", tmp_path / "t.txt")(["a", "zz"])
-    (tmp_path / "v.npy").write_bytes(b"no table")
-    with pytest.raises(EvaluationError, match="is not a NumPy table"):
-        Precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
-    np.save(tmp_path / "v.npy", np.ones((1, 2)))
-    (tmp_path / "t.jsonl").write_text("{\n", encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"t.jsonl:1: is not JSON"):
-        Precomputed(tmp_path / "v.npy", tmp_path / "t.jsonl")
+TWO = np.eye(2)
 
 
-def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
-    vectors, texts = tmp_path / "v.npy", tmp_path / "t.jsonl"
-    np.save(vectors, np.eye(2))
-    texts.write_text('"a"\n{"text": "b"}\n', encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"t.jsonl:2: contains a JSON dict"):
-        Precomputed(vectors, texts)
-    texts.write_text('"a"\n"a"\n', encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"lines 1 and 2 are the same text, and their rows of .*v.npy differ"):
-        Precomputed(vectors, texts)
-    np.save(vectors, np.ones((2, 3)))
-    assert Precomputed(vectors, texts)(["a"]).tolist() == [[1, 1, 1]]
-    np.savez(tmp_path / "v.npz", np.eye(2))
-    with pytest.raises(EvaluationError, match=r"v.npz: is a zip archive .*not a NumPy table"):
-        Precomputed(tmp_path / "v.npz", texts)
+@pytest.mark.parametrize(
+    ("vectors", "texts", "message"),
+    [
+        (np.ones((3, 2)), "a\nb\n", r"shape \(3, 2\) for the 2 lines"),
+        (TWO, "a\nb\n", "lacks 1 of 2 texts, the first 'zz'"),
+        (b"no table", "a\nb\n", "is not a NumPy table"),
+        (TWO, "{\n", r"t\.jsonl:1: is not JSON"),
+        (TWO, '"a"\n{"text": "b"}\n', r"t\.jsonl:2: contains a JSON dict"),
+        (TWO, '"a"\n"a"\n', r"lines 1 and 2 are the same text, and their rows of .*v\.npy differ"),
+        *(([[1, 2], [bad, 1]], "a\nb\n", r"v\.npy: row 1 contains NaN") for bad in (np.nan, -np.inf, 1e300)),
+    ],
+)
+def test_what_does_not_fit_is_rejected(tmp_path, vectors, texts, message):
+    table, lines = tmp_path / "v.npy", tmp_path / ("t.txt" if texts == "a\nb\n" else "t.jsonl")
+    table.write_bytes(vectors) if isinstance(vectors, bytes) else np.save(table, vectors)
+    lines.write_text(texts, encoding="utf-8")
+    with pytest.raises(EvaluationError, match=message):
+        Precomputed(table, lines)(["a", "zz"])
 
 
-@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300])
-def test_the_row_that_is_not_finite_is_named(tmp_path, value):
-    (tmp_path / "t.txt").write_text("a\nb\nc\n", encoding="utf-8")
-    np.save(tmp_path / "v.npy", [[1, 2], [value, 1], [1, 1]])
-    with pytest.raises(EvaluationError, match=r"v\.npy: row 1 contains NaN"):
-        Precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
+def test_equal_texts_may_have_equal_vectors_and_an_archive_is_no_table(tmp_path):
+    (tmp_path / "t.jsonl").write_text('"a"\n"a"\n', encoding="utf-8")
+    np.save(tmp_path / "v.npy", np.ones((2, 3)))
+    assert Precomputed(tmp_path / "v.npy", tmp_path / "t.jsonl")(["a"]).tolist() == [[1, 1, 1]]
+    np.savez(tmp_path / "v.npz", TWO)
+    with pytest.raises(EvaluationError, match=r"v\.npz: is a zip archive .*not a NumPy table"):
+        Precomputed(tmp_path / "v.npz", tmp_path / "t.jsonl")

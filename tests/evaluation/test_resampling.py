@@ -39,7 +39,12 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+def each(*fast):
+    """The statistics; all but a few are for the slow tests, as they have the same path through the resampling."""
+    return [pytest.param(name, marks=[] if name in fast else pytest.mark.slow) for name in sorted(SAMPLES)]
+
+
+@pytest.mark.parametrize("name", each("mean", "spearman"))
 def test_the_bootstrap_is_that_of_scipy(name):
     scipy_stats = pytest.importorskip("scipy.stats")
     a, b = SAMPLES[name](np.random.default_rng(7), 80)
@@ -81,7 +86,7 @@ def loops(a, b, name):
     return np.array(table)
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+@pytest.mark.parametrize("name", each("mean", "f1", "spearman", "pearson/mean"))
 def test_the_permutation_test_is_the_exact_one(name):
     rng = np.random.default_rng(11)
     a, b = SAMPLES[name](rng, 9)

@@ -1,9 +1,9 @@
-"""Running tasks: what is missing is said, texts are shared, and a run repeats itself to the byte."""
+"""Running tasks: what is missing is reported, and texts are shared."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
+from cases import by_text, skipping
 from folders import numbered, tatoeba
 
 from isoglot.errors import EvaluationError
@@ -13,53 +13,26 @@ from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.sets import get_command
 
 
-def skipping(told, *arguments, **options):
-    """Scores without what is missing, which is added to `told`."""
-    scores = evaluate(*arguments, skip_missing=True, **options)
-    told += scores.missing
-    return scores
-
-
-def by_length(texts):
-    rng = np.random.default_rng(0)
-    table = rng.standard_normal((99, 8))
-    return table[[hash_of(text) % 99 for text in texts]]
-
-
-def hash_of(text):
-    return sum(ord(letter) * (place + 1) for place, letter in enumerate(text))
-
-
-def test_a_task_without_data_is_told_and_left_out(tmp_path):
-    tatoeba(tmp_path, {"kor": numbered("kor", 4)})
-    told = []
-    scores = skipping(told, by_length, ["retrieval", "tatoeba"], data=tmp_path)
-    assert {score.task for score in scores} == {"tatoeba"}
-    (message,) = told
-    assert message.startswith("retrieval: ")
-    assert "; it needs a file retrieval.jsonl" in message
-
-
 def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
     tatoeba(tmp_path, {"kor": numbered("kor", 4)})
     told = []
-    scores = skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"])
+    scores = skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"])
     assert {score.subset for score in scores} == {"kor-eng", "mean"}
     command = f"get more with: {get_command(TASKS['tatoeba'], data=tmp_path)}"
     assert told == [f"tatoeba: {tmp_path} has no data for ja; {command}"]
     told.clear()
-    assert skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["ja", "de"]) == []
+    assert skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["ja", "de"]) == []
     assert told == [f"tatoeba: {tmp_path} has no data for ja, de; {command}"]
 
 
 def test_english_alone_is_told_to_stand_beside_others(tmp_path):
     tatoeba(tmp_path, {"kor": numbered("kor", 4)})
     told = []
-    assert skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["en"]) == []
+    assert skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["en"]) == []
     assert [line.partition(":")[0] for line in told] == ["tatoeba"]
     assert "another language" in told[0]
     told.clear()
-    skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["en", "ja"])
+    skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["en", "ja"])
     assert [line.partition(";")[0] for line in told] == [f"tatoeba: {tmp_path} has no data for ja"]
 
 
@@ -67,17 +40,17 @@ def test_a_place_that_is_no_folder_is_told(tmp_path):
     told = []
     for place in (tmp_path / "nowhere", tmp_path / "file"):
         (tmp_path / "file").write_text("a line\n", encoding="utf-8")
-        skipping(told, by_length, ["tatoeba"], data=place)
+        skipping(told, by_text, ["tatoeba"], data=place)
     assert told[0].startswith(f"tatoeba: no data in {tmp_path / 'nowhere'}, which does not exist; ")
     assert told[0].endswith(f"get it with: isoglot data get tatoeba-laser --data {tmp_path / 'nowhere'}")
     assert told[1].startswith(f"tatoeba: no data in {tmp_path / 'file'}, which is a file; ")
     assert told[1].endswith("--data DIR")
     (tmp_path / "own.tsv").write_text("deu\teng\na\tb\nc\td\n", encoding="utf-8")
     for task in ("retrieval", "similarity"):
-        skipping(told, by_length, [task], data=tmp_path / "own.tsv", languages=["de", "ko"])
+        skipping(told, by_text, [task], data=tmp_path / "own.tsv", languages=["de", "ko"])
         assert told[-1] == f"{task}: {tmp_path / 'own.tsv'} has no data for ko"
     with pytest.raises(EvaluationError, match="isoglot tasks"):
-        evaluate(by_length, [], data=tmp_path)
+        evaluate(by_text, [], data=tmp_path)
 
 
 def test_the_texts_of_tasks_are_listed_with_what_is_missing(tmp_path):
@@ -90,34 +63,8 @@ def test_the_texts_of_tasks_are_listed_with_what_is_missing(tmp_path):
     assert texts_of(["tatoeba", "sts22"], data=tmp_path) == texts
 
 
-def test_a_task_on_files_of_ones_own_has_no_command(tmp_path):
-    (tmp_path / "retrieval.tsv").write_text("deu\teng\na\tb\nc\td\n", encoding="utf-8")
-    told = []
-    skipping(told, by_length, ["retrieval"], data=tmp_path, languages=["de", "ja"])
-    assert told == [f"retrieval: {tmp_path} has no data for ja"]
-
-
-def test_without_a_listener_missing_data_are_an_error(tmp_path):
-    with pytest.raises(EvaluationError, match="tatoeba: no data in"):
-        evaluate(by_length, ["tatoeba"], data=tmp_path / "nowhere")
-
-
-def test_an_unknown_task_is_named_with_the_nearest(tmp_path):
-    with pytest.raises(EvaluationError, match="'tatoba'; did you mean 'tatoeba'"):
-        evaluate(by_length, ["tatoba"], data=tmp_path)
-    with pytest.raises(EvaluationError, match="'zzz'; known: tatoeba"):
-        evaluate(by_length, ["zzz"], data=tmp_path)
-
-
 def test_texts_shared_by_languages_and_tasks_are_encoded_once(tmp_path):
     tatoeba(tmp_path, {code: numbered(code, 5) for code in ("kor", "deu")})
     asked = []
-    evaluate(lambda texts: asked.extend(texts) or by_length(texts), ["tatoeba", TASKS["tatoeba"]], data=str(tmp_path))
+    evaluate(lambda texts: asked.extend(texts) or by_text(texts), ["tatoeba", TASKS["tatoeba"]], data=str(tmp_path))
     assert len(asked) == len(set(asked)) == 15
-
-
-def test_a_second_run_gives_the_same(tmp_path):
-    tatoeba(tmp_path, {"kor": numbered("kor", 40)})
-    first, second = (evaluate(by_length, ["tatoeba"], data=tmp_path) for _ in range(2))
-    assert first == second
-    assert all(a.items is None or (a.items == b.items).all() for a, b in zip(first, second, strict=True))

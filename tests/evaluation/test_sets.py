@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from conftest import published
 from isoglot.cli.main import app
 from isoglot.data.sets.catalogue import catalogue
 from isoglot.errors import EvaluationError
@@ -17,7 +16,6 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.sets import get_command, sets_of
 
-SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 OWN = {"linked", "retrieval", "retrieval/questions-own", "nearest", "xsim/own", "sts", "clustering"}
 SETS = {task: sets for task in TASKS if (sets := sets_of(TASKS[task]))}
 
@@ -37,9 +35,7 @@ def test_every_set_is_in_the_catalogue_and_the_first_has_checksums_if_any_has(ta
 @pytest.mark.data
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in sorted(SETS.items()) for name in names])
 def test_a_task_finds_its_subsets_in_a_folder_that_holds_the_set_alone(task, name, tmp_path):
-    if not (SHARED / name).is_dir():
-        pytest.skip(f"{SHARED} has no {name}; set ISOGLOT_DATA to a folder that has it")
-    (tmp_path / name).symlink_to(SHARED / name)
+    (tmp_path / name).symlink_to(published(name))
     assert TASKS[task].subsets(tmp_path)
 
 

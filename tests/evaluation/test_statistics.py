@@ -60,17 +60,11 @@ def test_correlations_are_those_of_scipy(n, seed):
     assert ranks == pytest.approx(scipy_stats.rankdata(items[:, 0]) - (n + 1) / 2)
 
 
-def test_f1_by_hand():
-    assert STATISTICS["f1"](np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]])) == pytest.approx(2 * 2 / (3 + 4))
-    assert STATISTICS["f1"](np.zeros((3, 3))) == 0.0
-    assert weighted("f1", np.zeros((3, 3)), np.ones((2, 3))).tolist() == [0.0, 0.0]
-
-
-def test_precision_and_recall_by_hand():
+def test_shares_by_hand():
     counts = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]])
-    assert STATISTICS["precision"](counts) == pytest.approx(2 / 3)
-    assert STATISTICS["recall"](counts) == pytest.approx(2 / 4)
-    assert STATISTICS["precision"](np.zeros((3, 3))) == STATISTICS["recall"](np.zeros((3, 3))) == 0.0
+    for name, value in (("f1", 2 * 2 / (3 + 4)), ("precision", 2 / 3), ("recall", 2 / 4)):
+        assert STATISTICS[name](counts) == pytest.approx(value)
+        assert STATISTICS[name](np.zeros((3, 3))) == 0.0
 
 
 def test_a_mean_of_correlations_is_that_of_the_parts():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rows import batches, rows_of
 
 import oracle
-from isoglot.data.batch import Batch
 from isoglot.objectives import ContrastiveTension
 from toys import toy_batch
 
@@ -35,13 +34,6 @@ def test_sixteen_sentences_are_two_anchors_with_seven_negatives_each():
     assert vectors.grad[:, :2].any(dim=1).nonzero()[:, 0].tolist() == [0, 8]
     assert (vectors.grad[:, 2] < 0).nonzero()[:, 0].tolist() == [0, 8]
     assert (vectors.grad[:, 2] > 0).sum() == 14
-
-
-def test_the_order_of_rows_chooses_no_anchor():
-    batch, order = toy_batch([1] * 16), torch.randperm(16, generator=torch.Generator().manual_seed(3))
-    mixed = Batch(batch.tokens, batch.group[order], batch.key[order], batch.slot[order], batch.lang[order])
-    vectors = torch.randn(16, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert loss_of(vectors[order], mixed) == pytest.approx(loss_of(vectors, batch), abs=1e-12)
 
 
 def test_known_values():

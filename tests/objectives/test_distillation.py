@@ -74,10 +74,3 @@ def test_a_teacher_of_another_dimension_is_one_clear_line():
     with pytest.raises(RecipeError, match="the teacher has 12 dimensions and the student 8") as told:
         Distillation()(torch.randn(4, 8), batch)
     assert "\n" not in str(told.value)
-
-
-def test_a_stream_without_a_teacher_is_told():
-    batch = toy_batch([2])
-    batch.extras.clear()
-    with pytest.raises(RecipeError, match="distillation reads a teacher's vectors"):
-        Distillation()(torch.randn(2, 8), batch)

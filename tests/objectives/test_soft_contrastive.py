@@ -15,7 +15,6 @@ from rows import batches, rows_of
 
 import oracle
 from isoglot.data.batch import Batch
-from isoglot.errors import RecipeError
 from isoglot.objectives import InfoNCE, SoftContrastive
 from isoglot.objectives import soft_contrastive as module
 from isoglot.objectives.kernel import slot_pairs
@@ -186,13 +185,6 @@ def test_codes_of_the_list_are_of_any_system_and_zho_stands_for_its_scripts():
     assert objective.places == (2, 1, 0)
     with pytest.raises(ValueError, match="languages"):
         SoftContrastive(priority=("en", "ko"))
-
-
-def test_a_stream_without_a_teacher_is_told():
-    vectors, batch = pairs(2)
-    batch.extras.clear()
-    with pytest.raises(RecipeError, match="soft_contrastive reads a teacher's vectors"):
-        SoftContrastive()(vectors, batch)
 
 
 def test_uniform_labels_give_the_known_value():

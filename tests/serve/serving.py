@@ -14,7 +14,7 @@ pytest.importorskip("faiss")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from isoglot.serve import Limits, Server
+from isoglot.serve import Limits, Server, embeddings
 
 
 @contextmanager
@@ -29,6 +29,23 @@ def started(app, **limits):
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
+
+
+@contextmanager
+def held(monkeypatch):
+    """The encoder works while the first event is set; the second one is set once it has something to do."""
+    goes, has_work, real = threading.Event(), threading.Event(), embeddings.encode
+
+    def wait(*arguments):
+        has_work.set()
+        assert goes.wait(120)
+        return real(*arguments)
+
+    monkeypatch.setattr(embeddings, "encode", wait)
+    try:
+        yield goes, has_work
+    finally:
+        goes.set()
 
 
 def ask(server, method, path, body=None, **headers):

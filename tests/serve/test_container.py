@@ -11,11 +11,11 @@ import threading
 from importlib.metadata import metadata
 from pathlib import Path
 
-from serving import ask, started
+from serving import ask, held, started
 
 from conftest import build_tokenizer
 from isoglot.encoders import StaticEncoder
-from isoglot.serve import Limits, create_app, embeddings
+from isoglot.serve import Limits, create_app
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -34,26 +34,18 @@ def test_what_is_copied_is_not_ignored():
 
 
 def test_a_full_server_is_healthy_to_the_container(monkeypatch):
-    encoder = StaticEncoder.create(build_tokenizer(), 8, seed=1)
-    entered, opened, real = threading.Event(), threading.Event(), embeddings.encode
-
-    def wait(*arguments):
-        entered.set()
-        assert opened.wait(120)
-        return real(*arguments)
-
-    monkeypatch.setattr(embeddings, "encode", wait)
-    limits = {"requests": 1}
-    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server:
+    encoder, limits = StaticEncoder.create(build_tokenizer(), 8, seed=1), {"requests": 1}
+    with (
+        held(monkeypatch) as (goes, has_work),
+        started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server,
+    ):
         asking = threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", {"input": "cat"}))
         asking.start()
-        try:
-            assert entered.wait(30)
-            assert ask(server, "GET", "/ready")[0] == 503
-            assert check(server.port) == 0
-        finally:
-            opened.set()
-            asking.join()
+        assert has_work.wait(30)
+        assert ask(server, "GET", "/ready")[0] == 503
+        assert check(server.port) == 0
+        goes.set()
+        asking.join()
     assert check(server.port) != 0  # stopped
 
 

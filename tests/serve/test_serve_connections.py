@@ -287,14 +287,14 @@ def test_what_cannot_wait_is_turned_away(encoder, slow):
             threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", body))
             for body in (large, {"input": "cat"})
         ]
-        for thread in waiting:
+        for number, thread in enumerate(waiting, 1):
             thread.start()
-        until(lambda: len(server.server_state.tasks) == 2)
-        time.sleep(0.2)
+            until(lambda number=number: len(server.server_state.tasks) == number)
+            time.sleep(0.2)
+            assert ask(server, "POST", "/v1/embeddings", large)[0] == 503  # though there is room for a small one
         status, headers, body = ask(server, "POST", "/v1/embeddings", {"input": "dog"})
         assert (status, headers["Retry-After"]) == (503, "1")
         assert "try again later" in json.loads(body)["error"]["message"]
-        assert ask(server, "POST", "/v1/embeddings", large)[0] == 503
         assert ask(server, "GET", "/health")[0] == 200
         slow.hold.set()
         for thread in waiting:

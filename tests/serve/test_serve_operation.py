@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import serving
 from hypothesis import given
 from hypothesis import strategies as st
 from serving import ask, connect, received, started
@@ -31,19 +32,9 @@ def encoder():
 
 
 @pytest.fixture
-def held(encoder, monkeypatch):
-    """An encoder that works while the event is set; the other event is set once it has something to do."""
-    goes, has_work = threading.Event(), threading.Event()
-
-    real = embeddings.encode
-
-    def wait(_encoder, texts):
-        has_work.set()
-        assert goes.wait(30)
-        return real(encoder, texts)
-
-    monkeypatch.setattr(embeddings, "encode", wait)
-    return goes, has_work
+def held(monkeypatch):
+    with serving.held(monkeypatch) as events:
+        yield events
 
 
 def metrics_of(server, **headers):

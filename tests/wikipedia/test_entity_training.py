@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import published
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.wikipedia import entity_training
 from isoglot.wikipedia.entity_training import Training, train
 
-SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TINY = Training(dim=4, iterations=1, min_count=1, power=0.0)
 WORDS = "the old town lies by a river and has many bridges and a castle on its hill"
 
@@ -123,9 +121,7 @@ def test_a_language_whose_tokenizer_is_not_installed(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_real_dump(tmp_path):
-    path = SHARED / "wiki-minidumps" / "en" / "wiki.xml.bz2"
-    if not path.exists():
-        pytest.skip(f"{SHARED} has no wiki-minidumps; set ISOGLOT_DATA to a folder that has it")
+    path = published("wiki-minidumps/en/wiki.xml.bz2")
     train([str(path)], tmp_path / "model.pkl", Training(dim=16, iterations=2, min_count=2, power=0.0))
     found = entities(tmp_path / "model.pkl")
     assert len(found) > 500

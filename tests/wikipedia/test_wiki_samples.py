@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
+from conftest import published
 from isoglot.wikipedia.dump import open_dump, pages
 from isoglot.wikipedia.entities import entity_lines, entity_of, wikidata_lines
 from isoglot.wikipedia.titles import Names
 
-DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 SAMPLES = {
     "wiki-xml-samples/bgwiki-latest-pages-articles-shortened.xml.bz2": ("bul", 3, 0),  # UTF-16
     "wiki-xml-samples/smallwiki-latest-pages-articles.xml.xz": ("ltg", 2004, 0),
@@ -21,24 +18,22 @@ SAMPLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("name", SAMPLES)
 def test_pages_of_the_samples(name):
-    if not (DATA / name).is_file():
-        pytest.skip(f"{DATA} has no {name}; set ISOGLOT_DATA to a folder that has it")
     warnings: list[str] = []
-    dump = open_dump(str(DATA / name))
+    dump = open_dump(str(published(name)))
     found = list(pages(dump, warnings.append))
     assert (dump.lang, len(found), len(warnings)) == SAMPLES[name]
     assert all(one.title for one in found)
     assert sum(one.namespace == 0 and one.redirect is None for one in found) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_entities_of_the_wikidata_sample():
-    path = DATA / "wikidata-entities" / "entities"
-    if not path.is_file():
-        pytest.skip(f"{DATA} has no wikidata-entities; set ISOGLOT_DATA to a folder that has it")
+    path = published("wikidata-entities/entities")
     warnings: list[str] = []
     lines = list(wikidata_lines(path, warnings.append))
     found = {one.id: one for one in map(entity_of, entity_lines(lines, {"ja": Names("ja", {}), "en": Names("en", {})}))}

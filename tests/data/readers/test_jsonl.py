@@ -103,20 +103,14 @@ def test_wrong_lines_are_named(tmp_path, line, message):
 @pytest.mark.parametrize(
     "line",
     [
-        '{"texts": ["a: b"], "langs": ["en"], "langs": ["de"]}',
-        '{"texts": ["a"], "texts": ["b"], "langs": ["en"]}',
-        '{"texts" : ["a"], "langs":["en"], "langs" :["en"]}',
-        '{"texts": ["a"], "langs": ["qx9"]}',
-        '{"texts": ["a", "b"], "langs": ["en"]}',
-        '{"texts": ["a", 3], "langs": ["en", "de"]}',
-        '{"texts": ["a", NaN], "langs": ["en", "de"]}',
-        '{"texts": [" "], "langs": ["en"]}',
-        '{"texts": [], "langs": []}',
-        '{"texts": "ab", "langs": "en"}',
-        '{"texts": ["a"], "langs": [["en"]]}',
+        '{"texts": ["a: b"], "langs": ["en"], "langs": ["de"]}', '{"texts": ["a"], "texts": ["b"], "langs": ["en"]}',
+        '{"texts" : ["a"], "langs":["en"], "langs" :["en"]}', '{"texts": ["a"], "langs": ["qx9"]}',
+        '{"texts": ["a", "b"], "langs": ["en"]}', '{"texts": ["a", 3], "langs": ["en", "de"]}',
+        '{"texts": ["a", NaN], "langs": ["en", "de"]}', '{"texts": [" "], "langs": ["en"]}',
+        '{"texts": [], "langs": []}', '{"texts": "ab", "langs": "en"}', '{"texts": ["a"], "langs": [["en"]]}',
         '{"texts": ["a"], "langs": null, "extras": {"x": 1, "x": 2}}',
     ],
-)
+)  # fmt: skip
 def test_groups_that_are_not_whole_are_refused_or_read_as_ever(line, tmp_path):
     """Rows of texts and languages are read on a short path, which must not pass over anything."""
     path = tmp_path / "a.jsonl"

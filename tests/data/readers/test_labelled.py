@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
+from conftest import published
 from isoglot.data.groups import Group
 from isoglot.data.readers import read_nli
 from isoglot.errors import CorpusError
 
-SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")
 PAIRS = [("A man sings.", "A person sings.", 0), ("A man sings.", "Nobody sings.", 2), ("A dog.", 'A "brown" dog.', 1)]
 WORDS = ("entailment", "neutral", "contradiction")
 EXPECTED = [Group((p, h), ("eng", "eng"), extras={"label": label}) for p, h, label in PAIRS]
@@ -108,9 +106,10 @@ def test_what_cannot_be_read_is_named(tmp_path, name, content, message):
         read(tmp_path / name)
 
 
+@pytest.mark.slow
+@pytest.mark.data
 def test_snli_as_senteval_has_it():
-    if not (folder := SHARED / "senteval-en" / "SNLI").is_dir():
-        pytest.skip(f"{SHARED} has no senteval-en; set ISOGLOT_DATA to a folder that has it")
+    folder = published("senteval-en/SNLI")
     assert Counter(group.extras["label"] for group in read(folder, split="dev")) == {0: 3329, 1: 3235, 2: 3278}
 
 

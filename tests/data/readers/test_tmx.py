@@ -70,14 +70,6 @@ def test_truncated_xml_names_the_line_after_the_good_units(tmp_path):
     assert [group.texts for group in groups] == [("one",), ("two",)]
 
 
-def test_a_truncated_gz_is_named(tmp_path):
-    path = write(tmp_path / "a.tmx.gz", *(unit(en=f"sentence {i * i}") for i in range(1000)))
-    whole = gzip.compress(path.read_bytes())
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CorpusError, match=r"a\.tmx\.gz: compressed data end too early, after line \d+"):
-        list(read_tmx(path))
-
-
 @pytest.mark.parametrize(
     "content, message",
     [

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import lzma
-import os
 import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
+from conftest import published
 from isoglot.data.readers import read_xnli
 from isoglot.errors import CorpusError
 
-SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")
 LANGUAGES = {"en": "eng", "de": "deu", "fr": "fra", "sw": "swa"}
 WORDS = {0: "entailment", 1: "neutral", 2: "contradiction"}
 
@@ -192,10 +190,10 @@ def test_wrong_options_are_named(tmp_path, options, message):
         list(read_xnli(folder, **options))
 
 
+@pytest.mark.slow
+@pytest.mark.data
 def test_the_real_dev_set():
-    folder = SHARED / "xtreme-xnli"
-    if not folder.is_dir():
-        pytest.skip(f"{SHARED} has no xtreme-xnli; set ISOGLOT_DATA to a folder that has it")
+    folder = published("xtreme-xnli")
     counts = Counter()
     triplets = list(read_xnli(folder, split="dev", counts=counts))
     assert len(triplets) == 830

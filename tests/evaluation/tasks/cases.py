@@ -33,6 +33,21 @@ def by_text(texts):
     return np.array([random_vector(text) for text in texts]).reshape(len(texts), 32)
 
 
+def value(scores, subset, metric):
+    """The value of the one score of a subset and a metric."""
+    (found,) = [score.value for score in scores if (score.subset, score.metric) == (subset, metric)]
+    return found
+
+
+def skipping(told, *arguments, **options):
+    """Scores without what is missing, which is added to `told`."""
+    from isoglot.evaluation.evaluate import evaluate
+
+    scores = evaluate(*arguments, skip_missing=True, **options)
+    told += scores.missing
+    return scores
+
+
 @dataclass(frozen=True)
 class Case:
     """One task of the contract.

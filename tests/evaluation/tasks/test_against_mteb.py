@@ -6,9 +6,6 @@ held against `mteb` in their own test files.)
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import cases_sts
 import numpy as np
 import pytest
@@ -16,10 +13,9 @@ from cases import random_vector
 from folders import tatoeba
 from test_bucc import numbered, split_files
 
+from conftest import DATA, published
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.sts import read_pairs
-
-DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 pytestmark = pytest.mark.slow  # importing mteb takes as long as a hundred tests
 
@@ -140,11 +136,10 @@ def spelled(texts):
     return np.array([np.mean([random_vector(part, 128) for part in parts], axis=0) for parts in triples], np.float32)
 
 
-def published(task, subset):
+def published_rows(task, subset):
     """The rows of a subset in the shared data, as MTEB calls their columns."""
     folder = {"tatoeba": "tatoeba-laser", "sts16": "senteval-en", "sts17": "sts17-official"}.get(task, "stsb-multi-mt")
-    if not (DATA / folder).is_dir():
-        pytest.skip(f"{DATA} has no {folder}; set ISOGLOT_DATA to a folder that has it")
+    published(folder)
     if task == "tatoeba":
         names = [f"tatoeba.{subset}.{code}" for code in subset.split("-")]
         texts = [(DATA / folder / "v1" / name).read_text(encoding="utf-8").split("\n")[:-1] for name in names]
@@ -166,7 +161,7 @@ def published(task, subset):
     ],
 )
 def test_on_the_published_pairs(mteb, task, name, subset, of_mteb, language, metrics):
-    rows = published(task, subset)
+    rows = published_rows(task, subset)
     found = ours(task, spelled, DATA, metrics, languages=[language])
     assert all(0.02 < value < 1 for value in found[subset].values())
     same({subset: found[subset]}, theirs(mteb, name, spelled, {of_mteb: rows}), {of_mteb: subset})

@@ -6,12 +6,10 @@ import csv
 import io
 import itertools
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import by_text, random_vector
+from cases import by_text, random_vector, value
 from cases_alignment import OTHER, POSITIVE, one_hot, sts17, stsb_dev
 from cases_sts import STS17, export
 from folders import write
@@ -19,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import hyp0f1
 
+from conftest import DATA, published
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.analysis import (
@@ -60,11 +59,6 @@ def centre(rows):
 
 def squared(a, b):
     return sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
-
-
-def value(scores, subset, metric):
-    (found,) = [score.value for score in scores if (score.subset, score.metric) == (subset, metric)]
-    return found
 
 
 def write_groups(folder, codes, count):
@@ -330,25 +324,6 @@ def test_files_of_unequal_length_are_refused(tmp_path):
         Centroids().run(by_text, tmp_path)
 
 
-def test_a_vector_that_is_not_finite_is_told_with_the_line_of_its_id(tmp_path):
-    sib(tmp_path, ("deu_Latn", "eng_Latn"))
-    place = tmp_path / "sib-200" / "annotated" / "deu_Latn" / "test.tsv.xz"
-    with pytest.raises(EvaluationError, match=f"^map deu_Latn: {place}:3: .*NaN"):
-        SentenceMap().run(lambda texts: [[np.nan if text == 'deu_Latn "6"' else 1.0] for text in texts], tmp_path)
-
-
-def test_a_file_that_is_missing_is_told_by_the_task_that_wants_it(tmp_path):
-    sib(tmp_path, ("deu_Latn", "eng_Latn"))
-    (tmp_path / "sib-200" / "annotated" / "deu_Latn" / "dev.tsv.xz").unlink()
-    with pytest.raises(
-        EvaluationError, match=r"^centroids, set sib, language deu_Latn: .* is present, but its dev is missing"
-    ):
-        Centroids(source="sib").run(by_text, tmp_path)
-
-
-SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")
-
-
 def unit_in_a_loop(vector):
     length = math.sqrt(sum(x * x for x in vector))
     return [x / length for x in vector] if length else list(vector)
@@ -430,12 +405,6 @@ def test_no_pair_of_one_meaning_is_an_error(tmp_path):
         TASKS["alignment"].run(by_text, tmp_path)
 
 
-def test_a_vector_that_is_not_finite_is_told_with_its_side_and_line(tmp_path):
-    export(tmp_path / "STS17/ko-ko", [("a 0", "a 1", None), ("a 0", "a 2", 4), ("a 3", "a 0", 5)])
-    with pytest.raises(EvaluationError, match=r"kor-kor, sentence 2, language kor: \S*ko-ko/test.jsonl:2: .*NaN"):
-        TASKS["alignment/sts17"].run(lambda texts: [[np.nan if t == "a 2" else 1.0] for t in texts], tmp_path)
-
-
 def test_the_pool_is_over_all_pairs_of_ten_sets(tmp_path):
     sts17(tmp_path)
     task = TASKS["alignment/sts17"]
@@ -453,9 +422,9 @@ def test_the_pool_is_over_all_pairs_of_ten_sets(tmp_path):
     assert found["mean", "alignment"].n == len(STS17)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_dev_split_has_264_pairs_of_one_meaning():
-    if not (SHARED / "senteval-en").is_dir():
-        pytest.skip(f"{SHARED} has no senteval-en; set ISOGLOT_DATA to the folder of the data sets")
-    scores = TASKS["alignment"].run(lambda texts: np.array([[len(t), t.count(" ") + 1] for t in texts]), SHARED)
+    published("senteval-en")
+    scores = TASKS["alignment"].run(lambda texts: np.array([[len(t), t.count(" ") + 1] for t in texts]), DATA)
     assert [(score.metric, score.n) for score in scores] == [("alignment", 264), ("uniformity", 2909)]

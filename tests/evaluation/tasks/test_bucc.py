@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path
 
 import bucc_loops as loops
+import cases
 import numpy as np
 import pytest
 from cases import by_last_word, random_vector
@@ -16,16 +15,13 @@ from folders import write
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from conftest import DATA, published
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.bucc import BITEXT, MINING, find, load
 from isoglot.search import mine, quality, tune
 
 TASKS = {task.name: task for task in MINING}
-
-
-DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
-
 
 # The protocols as the papers state them, apart from the code: (k, margin, direction, score > 0 only, identical merged)
 PROTOCOLS = {
@@ -55,9 +51,8 @@ def numbered(count, gold, code="zh"):
     return *sides, [(f"{code}-{i}", f"en-{i}") for i in range(gold)]
 
 
-def value(scores, metric, subset="zh-en"):
-    (found,) = [score for score in scores if (score.subset, score.metric) == (subset, metric)]
-    return found.value
+def value(scores, metric):
+    return cases.value(scores, "zh-en", metric)
 
 
 def table(scores, kind):
@@ -250,11 +245,10 @@ def test_bad_vectors_are_named_by_the_line_of_the_file(tmp_path):
         TASKS["bucc/dev-split"].run(bad, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_sample_of_chinese_is_read_in_full():
-    gold = DATA / "xtreme-bucc2018" / "zh-en.dev.gold"
-    if not gold.exists():
-        pytest.skip(f"{gold} is not there")
+    published("xtreme-bucc2018")
     parts = find("t", ("bucc2018",), DATA, languages=["zh"])["zh-en"]["sample"]
     split = load("zh-en", parts, task="bucc/oracle")
     assert (len(split.source), len(split.target), len(split.gold)) == (8624, 13589, 257)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import unicodedata
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from conftest import DATA, published
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
@@ -36,9 +35,6 @@ from isoglot.evaluation.tasks.classification import (
     undersample,
 )
 from isoglot.evaluation.tasks.linear import BATCHES, RATES, SEEDS, apply, best_layers, fit
-
-SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
-
 
 MTOP, SIB, SIB_ZERO, MLDOC, MLDOC_RAW, XNLI, PAWSX = (
     TASKS[name] for name in ("mtop", "sib-200", "sib-200/zero-shot", "mldoc", "mldoc/raw", "xnli", "paws-x")
@@ -403,26 +399,15 @@ def test_without_english_to_learn_from_there_is_no_subset(tmp_path):
     assert MLDOC.run(by_text, tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_shared_copy_of_sib_is_as_documented():
-    if not (SHARED / "sib-200").is_dir():
-        pytest.skip(f"{SHARED} has no sib-200; set ISOGLOT_DATA to a folder that has it")
-    assert len(SIB.subsets(SHARED)) == len(SIB_ZERO.subsets(SHARED)) == 40
+    published("sib-200")
+    assert len(SIB.subsets(DATA)) == len(SIB_ZERO.subsets(DATA)) == 40
     for code in ("eng_Latn", "kor_Hang"):
-        sizes = [rows_of(SIB, SHARED, split, code) for split in ("train", "dev", "test")]
+        sizes = [rows_of(SIB, DATA, split, code) for split in ("train", "dev", "test")]
         assert [len(part) for part in sizes] == [701, 99, 204]
         assert Counter(sizes[2].labels)["science/technology"] == 51
-
-
-def test_a_vector_of_a_sampled_text_that_is_not_finite_is_told_with_the_line_of_its_file(tmp_path):
-    sib_data(tmp_path, codes=("deu_Latn",))
-    task, asked = SIB, []
-    task.run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
-    bad = next(text for text in reversed(asked) if " train " in text)
-    place = tmp_path / "annotated" / "deu_Latn" / "train.tsv"
-    number = 1 + [line.split("\t")[-1] for line in place.read_text(encoding="utf-8").split("\n")].index(bad)
-    with pytest.raises(EvaluationError, match=rf"^sib-200 deu_Latn, split train: {place}:{number}: .*NaN"):
-        task.run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
 
 
 def values_of_pairs(scores):
@@ -506,20 +491,6 @@ def test_a_label_that_is_wrong_is_the_mistake_with_both_sentences(tmp_path):
     assert scores["ko"].details == scores["en"].details == scores["mean"].details == ()
 
 
-def test_of_many_mistakes_the_ten_most_confident_are_kept(tmp_path):
-    xnli_data(tmp_path, codes=("en", "de"))
-    score = XNLI.run(by_text, tmp_path, languages=["de"])[0]
-    pairs = rows_of(XNLI, tmp_path, "test", "de")
-    rows = list(zip(pairs.texts(0), pairs.texts(1), pairs.labels, strict=True))
-    wrong = {row for row, right in zip(rows, score.items, strict=True) if not right}
-    (detail,) = score.details
-    assert len(detail.rows) == 10 < len(wrong)
-    assert {row[:3] for row in detail.rows} <= wrong
-    assert all(row[2] != row[3] for row in detail.rows)
-    certainty = [row[4] for row in detail.rows]
-    assert certainty == sorted(certainty, reverse=True)
-
-
 def test_labels_beside_the_file_or_in_it_give_the_same(tmp_path):
     xnli_data(tmp_path, codes=("en", "de"), premises=20)
     before = XNLI.run(by_text, tmp_path)
@@ -570,14 +541,14 @@ def test_pairs_without_english_to_learn_from_are_no_subset(tmp_path):
     assert PAWSX.run(by_text, tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_shared_copies_are_as_documented():
-    if not (SHARED / "xtreme-xnli").is_dir():
-        pytest.skip(f"{SHARED} has no xtreme-xnli; set ISOGLOT_DATA to a folder that has it")
-    assert len(XNLI.subsets(SHARED)) == 15
-    assert PAWSX.subsets(SHARED) == ("de", "zh")
-    assert len(rows_of(XNLI, SHARED, "test", "sw").labels) == 5010
-    labels = rows_of(PAWSX, SHARED, "test", "zh").labels
+    published("xtreme-xnli")
+    assert len(XNLI.subsets(DATA)) == 15
+    assert PAWSX.subsets(DATA) == ("de", "zh")
+    assert len(rows_of(XNLI, DATA, "test", "sw").labels) == 5010
+    labels = rows_of(PAWSX, DATA, "test", "zh").labels
     assert (len(labels), labels.count("0")) == (2000, 1106)
 
 

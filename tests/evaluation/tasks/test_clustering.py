@@ -18,7 +18,7 @@ from folders import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.errors import EvaluationError
+from conftest import published
 from isoglot.evaluation.tasks.clustering import CLUSTERING, MEWSC_LANGUAGES, RESTARTS, SEEDS, compare, kmeans, score
 
 MEWSC_16, STC, TNEWS, TABLES = CLUSTERING
@@ -202,24 +202,10 @@ def test_short_texts_are_english_and_named_by_set(tmp_path):
     assert TNEWS.subsets(tmp_path, languages=["de"]) == ()
 
 
-def test_the_line_of_a_vector_that_is_not_finite_counts_sentences_left_out(tmp_path):
-    write(tmp_path / "de_sentences.txt", "a\n\nb\nc")
-    write(tmp_path / "de_categories.txt", "1\n1\n2\n2")
-    with pytest.raises(EvaluationError, match=r"^mewsc-16 de: \S*de_sentences.txt:3: .*NaN or infinity for 'b'"):
-        MEWSC_16.run(lambda texts: [[np.nan if text == "b" else 1.0] for text in texts], tmp_path)
-
-
-def shared_data():
-    places = [os.environ.get("ISOGLOT_DATA", ""), str(Path(__file__).parents[4] / "shared" / "data")]
-    return next((Path(place) for place in places if place and (Path(place) / "mewsc16").is_dir()), None)
-
-
 @pytest.mark.slow
 @pytest.mark.data
 def test_the_published_files_have_their_texts_and_classes():
-    data = shared_data()
-    if data is None:
-        pytest.skip("the data sets are not beside the checkout and ISOGLOT_DATA does not name them")
+    data = published("mewsc16").parent
     found = {name: one.read("t") for task in (MEWSC_16, STC, TNEWS) for name, one in task.find(data).items()}
     assert {name: (len(one), len(set(one.labels))) for name, one in found.items() if len(one) > 8000} == {
         "en": (12892, 13),

@@ -98,20 +98,6 @@ def test_lingua_has_the_mistakes_of_each_language(tmp_path):
     assert scores["de"].details == scores["mean"].details == ()
 
 
-def test_of_many_mistakes_the_ten_most_confident_are_kept(tmp_path):
-    lingua_data(tmp_path)
-    for score in LanguageIdLingua().run(by_text, tmp_path)[:4]:
-        (detail,) = score.details
-        wrong = [
-            f"sentence {i} in {score.subset}" for i, right in zip(apart(200), score.items, strict=True) if not right
-        ]
-        assert len(detail.rows) == 10 < len(wrong)
-        assert {row[0] for row in detail.rows} <= set(wrong)
-        assert all(row[1] == score.subset != row[2] for row in detail.rows)
-        certainty = [row[3] for row in detail.rows]
-        assert certainty == sorted(certainty, reverse=True)
-
-
 def test_a_set_lacking_a_language_is_left_out(tmp_path):
     xnli_data(tmp_path, codes=("en", "de", "fr", "hi", "tr"))
     assert LanguageId().subsets(tmp_path) == ("en-de-fr-hi",)
@@ -130,13 +116,6 @@ def test_one_language_is_nothing_to_tell(tmp_path):
     lingua_data(tmp_path, codes=("de",))
     assert LanguageIdLingua().subsets(tmp_path) == ()
     assert LanguageIdLingua().run(by_text, tmp_path) == []
-
-
-def test_the_line_of_a_vector_that_is_not_finite_counts_premises_that_stand_twice(tmp_path):
-    xnli_data(tmp_path)
-    place, bad = tmp_path / "test-de.tsv", "de premise test 1 de"
-    with pytest.raises(EvaluationError, match=rf"language de: {place}:4: .*NaN or infinity for '{bad}'"):
-        LanguageId().run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
 
 
 def test_one_premise_over_and_over_is_refused(tmp_path):

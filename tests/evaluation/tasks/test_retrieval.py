@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from cases import by_last_word, by_text
+from cases import by_last_word, by_text, value
 from cases_xsim import CASES
 from folders import numbered, tatoeba, write
 from hypothesis import assume, given, settings
@@ -32,6 +31,7 @@ from isoglot.evaluation.tasks.retrieval import (
     Tatoeba,
     XSim,
 )
+from isoglot.search import neighbours
 
 GROUPS = (
     Group(("good day", "guten Tag", "bonjour"), ("eng", "deu", "fra")),
@@ -143,23 +143,6 @@ def test_mistakes_are_told_with_both_sentences_worst_first(tmp_path):
     assert scores["accuracy/mean"].details == ()
 
 
-def test_of_many_mistakes_the_ten_worst_are_kept(tmp_path):
-    groups = tuple(Group((f"d {i}", f"e {i}"), ("deu", "eng")) for i in range(40))
-    score = Retrieval(groups).run(by_text, tmp_path)[0]
-    x, y = (by_text([f"{side} {i}" for i in range(40)]) for side in "de")
-    x, y = (side / np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in (x, y))
-    wrong = []
-    for i in range(40):
-        best = max(range(40), key=lambda j: float(x[i] @ y[j]))
-        if best != i:
-            wrong.append((float(x[i] @ y[best] - x[i] @ y[i]), f"d {i}", f"e {i}", f"e {best}"))
-    assert len(wrong) > 10
-    assert [row[:3] for row in score.details[0].rows] == [entry[1:] for entry in sorted(wrong, reverse=True)[:10]]
-    np.testing.assert_allclose(
-        [row[5] for row in score.details[0].rows], [entry[0] for entry in sorted(wrong, reverse=True)[:10]], atol=2e-6
-    )
-
-
 def test_without_a_mistake_there_is_no_detail(tmp_path):
     assert all(score.details == () for score in Retrieval(GROUPS).run(by_meaning, tmp_path))
 
@@ -198,25 +181,10 @@ def test_units_are_those_of_the_sentences_whichever_languages_are_asked_for(tmp_
     assert units("f").isdisjoint(units("g"))
 
 
-def random_vectors(texts, dim=16):
-    """A fixed random vector for each text, with nothing in it about meaning."""
-    seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
-    return np.array([np.random.default_rng(seed).standard_normal(dim) for seed in seeds]).reshape(-1, dim)
-
-
-def by_number(texts):
-    return random_vectors([text.split()[-1] for text in texts])
-
-
-def value(scores, subset, metric):
-    (found,) = [score for score in scores if (score.subset, score.metric) == (subset, metric)]
-    return found.value
-
-
 def test_equals_the_protocol_in_a_loop(tmp_path):
     rows = numbered("kor", 60)
-    scores = Tatoeba().run(random_vectors, tatoeba(tmp_path, {"kor": rows}))
-    sides = [random_vectors([row[side] for row in rows]) for side in (0, 1)]
+    scores = Tatoeba().run(by_text, tatoeba(tmp_path, {"kor": rows}))
+    sides = [by_text([row[side] for row in rows]) for side in (0, 1)]
     sides = [[v / np.sqrt((v * v).sum()) for v in side] for side in sides]
     for metric, queries, index in (("xx-en", *sides), ("en-xx", sides[1], sides[0])):
         right = 0
@@ -226,26 +194,11 @@ def test_equals_the_protocol_in_a_loop(tmp_path):
         assert value(scores, "kor-eng", f"accuracy/{metric}") == right / 60
 
 
-def test_mistakes_are_kept_for_each_direction(tmp_path):
-    rows = numbered("kor", 60)
-    scores = Tatoeba().run(random_vectors, tatoeba(tmp_path, {"kor": rows}))
-    for score in scores[:2]:
-        (detail,) = score.details
-        assert detail.kind == "mistakes"
-        assert len(detail.rows) == 10 < sum(score.items == 0)
-        pairs = {row if score.metric == "accuracy/xx-en" else row[::-1] for row in rows}
-        assert {row[:2] for row in detail.rows} <= pairs
-        margins = [row[5] for row in detail.rows]
-        assert margins == sorted(margins, reverse=True)
-        assert min(margins) > 0
-    assert all(score.details == () for score in scores[2:])
-
-
 @settings(deadline=None, max_examples=15)
 @given(st.integers(1, 300))
 def test_identical_vectors_on_both_sides_score_one_for_any_number_of_pairs(tmp_path_factory, count):
     folder = tatoeba(tmp_path_factory.mktemp("t"), {"deu": numbered("deu", count)})
-    scores = Tatoeba().run(by_number, folder)
+    scores = Tatoeba().run(by_last_word, folder)
     assert {score.value for score in scores} == {1.0}
     assert {score.n for score in scores if score.subset == "deu-eng"} == {count}
 
@@ -263,9 +216,16 @@ def test_directions_differ_and_each_is_divided_by_the_pairs(tmp_path):
     assert items["accuracy/mean"] == [1, 0.5, 1]
 
 
-def test_of_a_text_that_stands_twice_the_first_is_found_which_is_told(tmp_path, caplog):
+def test_of_a_text_that_stands_twice_the_first_is_found_which_is_told(tmp_path, caplog, monkeypatch):
+    def round_apart(*tables, **options):
+        """As a product may round the two cosines: the second is the larger one."""
+        near = neighbours(*tables, **options)
+        near.forward_ids[near.forward_ids == 0] = 2
+        return near
+
+    monkeypatch.setattr("isoglot.evaluation.tasks.retrieval.neighbours", round_apart)
     folder = tatoeba(tmp_path, {"deu": [("x 1", "same 1"), ("y 2", "other 2"), ("z 1", "same 1")]})
-    scores = Tatoeba().run(by_number, folder)
+    scores = Tatoeba().run(by_last_word, folder)
     items = {score.metric: score.items.tolist() for score in scores if score.subset == "deu-eng"}
     assert items["accuracy/xx-en"] == [1, 1, 0]
     (told,) = caplog.messages
@@ -291,12 +251,6 @@ def test_languages_in_any_code_system(tmp_path, asked, found):
     assert Tatoeba().subsets(tmp_path, languages=asked) == (found,)
 
 
-def test_a_language_that_does_not_exist_is_named(tmp_path):
-    tatoeba(tmp_path, {"deu": numbered("deu", 2)})
-    with pytest.raises(IsoglotError, match="qqqq"):
-        Tatoeba().subsets(tmp_path, languages=["qqqq"])
-
-
 def test_a_code_of_a_file_needs_no_table(tmp_path):
     tatoeba(tmp_path, {"klingon": numbered("klingon", 2)})
     assert Tatoeba().subsets(tmp_path, languages=["klingon"]) == ("klingon-eng",)
@@ -306,7 +260,7 @@ def test_averages_are_given_when_all_their_languages_are_there(tmp_path):
     for code in XTREME_14:
         tatoeba(tmp_path, {code: numbered(code, 2)})
     tatoeba(tmp_path, {"kor": numbered("kor", 3)})
-    scores = Tatoeba().run(random_vectors, tmp_path)
+    scores = Tatoeba().run(by_text, tmp_path)
     means = {(score.subset, score.n) for score in scores if "-eng" not in score.subset}
     assert means == {("xtreme-14", 14), ("mean", 15)}
     for metric in ("accuracy/xx-en", "accuracy/en-xx", "accuracy/mean"):
@@ -314,8 +268,8 @@ def test_averages_are_given_when_all_their_languages_are_there(tmp_path):
         assert value(scores, "xtreme-14", metric) == pytest.approx(sum(single) / 14)
     (tmp_path / "tatoeba.tha-eng.tha").unlink()
     (tmp_path / "tatoeba.tha-eng.eng").unlink()
-    assert {score.subset for score in Tatoeba().run(random_vectors, tmp_path)} >= {"mean"}
-    assert "xtreme-14" not in {score.subset for score in Tatoeba().run(random_vectors, tmp_path)}
+    assert {score.subset for score in Tatoeba().run(by_text, tmp_path)} >= {"mean"}
+    assert "xtreme-14" not in {score.subset for score in Tatoeba().run(by_text, tmp_path)}
 
 
 def test_the_lists_are_those_of_the_papers():
@@ -344,11 +298,11 @@ def test_the_f1_is_that_of_scikit_learn_weighted_over_sentences(tmp_path):
 
 def test_the_copy_of_mteb_gives_what_the_files_give(tmp_path):
     pairs = numbered("kor", 40)
-    files = Tatoeba().run(random_vectors, tatoeba(tmp_path / "files", {"kor": pairs}))
+    files = Tatoeba().run(by_text, tatoeba(tmp_path / "files", {"kor": pairs}))
     records = [json.dumps({"sentence1": f"{a}\n", "sentence2": f"{b}\n", "lang": "kor-eng"}) for a, b in pairs]
     path = tmp_path / "copy/tatoeba-bitext-mining/test/kor-eng.jsonl"
     write(path, "".join(f"{record}\n" for record in records))
-    found = Tatoeba().run(random_vectors, tmp_path / "copy")
+    found = Tatoeba().run(by_text, tmp_path / "copy")
     assert Tatoeba().subsets(tmp_path / "copy", languages=["ko"]) == ("kor-eng",)
     assert Tatoeba().subsets(tmp_path / "copy", languages=["de"]) == ()
     assert [(s.subset, s.metric, s.value, s.n) for s in found] == [(s.subset, s.metric, s.value, s.n) for s in files]
@@ -358,7 +312,7 @@ def test_the_copy_of_mteb_gives_what_the_files_give(tmp_path):
     ):
         write(path, text)
         with pytest.raises(EvaluationError, match=rf"tatoeba kor-eng: .*{message}"):
-            Tatoeba().run(random_vectors, tmp_path / "copy")
+            Tatoeba().run(by_text, tmp_path / "copy")
 
 
 OWN = N_WAY["own"]
@@ -608,9 +562,6 @@ def test_a_part_of_sib_that_is_missing_is_named(tmp_path):
         XSIM["xsim/sib"].run(by_text, tmp_path)
     with pytest.raises(EvaluationError, match=r"^xsim/sib/k5, language kor_Hang: .* is present"):
         XSim(XSIM["xsim/sib"].texts, k=5).run(by_text, tmp_path)
-
-
-HEADER = "index_id\tcategory\ttext\n"
 
 
 def nearest(folder, queries, corpus):

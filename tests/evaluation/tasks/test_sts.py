@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import lzma
 import math
-import os
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import by_text
+from cases import by_text, value
 from cases_sts import (
     CORPORA,
     PAIRS,
@@ -35,6 +33,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
+from conftest import DATA, published
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.statistics import STATISTICS
@@ -171,18 +170,6 @@ def test_mistakes_are_the_ten_largest_differences_of_rank():
     assert len(detail.rows[0][1]) == 300
 
 
-def test_a_model_turned_round_scores_minus_one(tmp_path):
-    sts17(tmp_path, ["ko-ko"], 30)
-
-    def worst(texts):
-        return cosine_of_gold(
-            [f"{t.rsplit(' ', 1)[0]} {5 - float(t.split()[-1])}" if "right" in t else t for t in texts]
-        )
-
-    values = {one.metric: one.value for one in SEVENTEEN.run(worst, tmp_path)}
-    assert values == {"spearman": pytest.approx(-1), "pearson": pytest.approx(-1)}
-
-
 def test_languages_of_a_subset():
     assert [sides(name) for name in ("deu", "deu-eng", "spa-eng-4b")] == [("deu",) * 2, ("deu", "eng"), ("spa", "eng")]
 
@@ -196,9 +183,6 @@ def test_english_beside_another_language_need_not_be_asked_for(tmp_path):
     assert chosen(languages=["en"]) == ("eng",)
     assert chosen(languages=["fr", "de"]) == ("deu-eng", "deu-fra")
     assert chosen(languages=["zho_Hans"]) == ("zho", "zho-eng")
-
-
-SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")
 
 
 COUNTS = {
@@ -299,40 +283,24 @@ def test_english_is_asked_for_by_any_code_and_nothing_else_is(tmp_path):
     assert task.run(by_text, tmp_path, languages=["de"]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("task", sorted(COUNTS))
 def test_the_published_files_have_the_published_numbers_of_pairs(task):
-    folder = SHARED / "senteval-en"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there; set ISOGLOT_DATA to the folder of the data sets")
+    folder = published("senteval-en")
 
     def by_words(texts):  # of any quality, and quick
         return np.array([[len(text), text.count(" ") + 1, len(set(text))] for text in texts])
 
-    scores = ENGLISH[task].run(by_words, SHARED)
+    scores = ENGLISH[task].run(by_words, DATA)
     assert {score.n for score in scores} == {COUNTS[task]}
     assert scores == ENGLISH[task].run(by_words, folder)
-
-
-def test_the_line_of_a_vector_that_is_not_finite_counts_pairs_without_a_score(tmp_path):
-    table = rows("sts13", 9)
-    english("sts13", 90)(tmp_path)
-    partly = [(a, b, gold if i % 3 else None) for i, (a, b, gold) in enumerate(table)]
-    semeval(tmp_path / "STS/STS13-en-test", partly, "FNWN")
-    bad = table[7][1]
-    with pytest.raises(EvaluationError, match=r"corpus FNWN, sentence 2, language eng: \S*STS.input.FNWN.txt:8: .*NaN"):
-        ENGLISH["sts13"].run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
 
 
 TRACKS = ("1.ar-ar", "2.ar-en", "3.es-es", "4a.es-en", "4b.es-en", "5.en-en", "6.tr-en")
 
 
 TRACK_SUBSETS = ("ara-ara", "ara-eng", "spa-spa", "spa-eng", "spa-eng-4b", "eng-eng", "tur-eng")
-
-
-def value(scores, subset, metric="spearman"):
-    (found,) = [score for score in scores if (score.subset, score.metric) == (subset, metric)]
-    return found.value
 
 
 def means(scores):
@@ -401,7 +369,9 @@ def test_the_export_has_the_lists_of_three_papers(tmp_path):
     assert list(means(scores)) == ["tracks-5", "extended-10", "mteb-11", "mean"]
     for name, subsets in (("tracks-5", TRACKS_5), ("extended-10", EXTENDED_10), ("mteb-11", MTEB_11)):
         assert set(means(scores)[name]) == set(subsets)
-        assert value(scores, name) == pytest.approx(np.mean([value(scores, subset) for subset in subsets]))
+        assert value(scores, name, "spearman") == pytest.approx(
+            np.mean([value(scores, subset, "spearman") for subset in subsets])
+        )
 
 
 def test_lists_have_the_lengths_that_their_names_say():
@@ -505,23 +475,22 @@ def by_length(texts):
     return np.array([[len(text), text.count(" ") + 1, len(set(text))] for text in texts])
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_published_tracks_have_250_pairs_and_arabic_on_the_arabic_side():
-    if not (SHARED / "sts17-official").is_dir():
-        pytest.skip(f"{SHARED} has no sts17-official; set ISOGLOT_DATA to the folder of the data sets")
-    scores = MULTILINGUAL["sts17"].run(by_length, SHARED)
+    published("sts17-official")
+    scores = MULTILINGUAL["sts17"].run(by_length, DATA)
     assert {score.subset: score.n for score in scores if not score.over} == dict.fromkeys(TRACK_SUBSETS, 250)
     first, second = shown(scores, "ara-eng")
     assert all(any("\u0600" <= letter <= "\u06ff" for letter in text) for text in first)
     assert all(text.isascii() for text in second)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_published_translations_have_1379_pairs():
-    folder = SHARED / "stsb-multi-mt"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there; set ISOGLOT_DATA to the folder of the data sets")
-    scores = MULTILINGUAL["sts-b-multi"].run(by_length, SHARED, languages=["de", "ja"])
+    folder = published("stsb-multi-mt")
+    scores = MULTILINGUAL["sts-b-multi"].run(by_length, DATA, languages=["de", "ja"])
     assert {score.subset: score.n for score in scores if not score.over} == {"deu": 1379, "jpn": 1379}
     with lzma.open(folder / "stsb-ja-test.csv.xz", "rt", encoding="utf-8", newline="") as file:
         gold = [float(row[2]) for row in csv.reader(file)]

@@ -132,8 +132,8 @@ def test_wrong_kinds_of_arguments_get_one_sentence(arguments, says):
     ("arguments", "names"),
     [
         ({}, "pass tasks"),
-        *(({name: []}, "") for name in ("pairs", "sts")),
-        ({"pairs": [("alone",)]}, ""),
+        *(({name: []}, name) for name in ("pairs", "sts")),
+        ({"pairs": [("alone",)]}, "row 1 of pairs"),
         ({"pairs": [("a", "b"), ("c",), ("d", "e")]}, "row 2 of pairs"),
         ({"pairs": PAIRS, "precision": "bfloat16"}, "bfloat16"),
         ({"tasks": ["tatoeba"], "cache": "kept"}, "cache"),

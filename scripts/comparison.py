@@ -57,8 +57,9 @@ items; ▲ and ▼ mark what is significantly better and worse than {base} (two-
 not corrected for the number of cells); see [compare.md](compare.md). Intervals do not cover another training. Of
 errors, lower is better. Tatoeba is the mean of both directions, NTREX the share of sentences whose
 translation is not the nearest by ratio margin (xSIM). Settings of our models were chosen on dev data: packaged Tatoeba
-pairs, the first half of NTREX's documents, STS-B dev. Everything here is test data; NTREX-test is the other half of the
-documents. Vectors are computed in bfloat16 where the hardware has it. A dash is a task that was not run.
+pairs, the first half of NTREX's documents, STS-B dev, questions in four other languages. Everything here is test data;
+NTREX-test is the other half of the documents. Precision is the default: 8 bits for our transformers, for others
+bfloat16 where the hardware has it. A dash is a task that was not run.
 
 ```sh
 python scripts/comparison.py DATA OUTPUT --cache OUTPUT/vectors --page docs/comparison.md
@@ -66,8 +67,9 @@ python scripts/comparison.py DATA OUTPUT --cache OUTPUT/vectors --page docs/comp
 """
 METRICS = """\
 STS17 and STS-B are Spearman correlations (times 100), SIB-200 is the accuracy of classification and MewsC-16 that of
-clustering; all four are means over languages or language pairs. Tatoeba-14, -36 and -112 are mean accuracies of
-retrieval over the 14 languages of XNLI other than English, the 36 of Tatoeba in XTREME, and all 112 of LASER's test set
+clustering, questions are nDCG@10 of paragraphs with the prompts of each model, Swahili among English paragraphs; all
+are means over languages or language pairs. Tatoeba-14, -36 and -112 are mean accuracies of retrieval over the 14
+languages of XNLI other than English, the 36 of Tatoeba in XTREME, and all 112 of LASER's test set
 ([retrieval.md](tasks/retrieval.md)).
 """
 

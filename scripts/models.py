@@ -72,7 +72,7 @@ MODELS = {  # what each is, and what it is bad at
         ],
     ),
     SMALL: (
-        f"Six layers of {BASE} over a smaller vocabulary, distilled from the twelve on translations, later on paragraphs.",
+        f"Six layers of {BASE} over a smaller vocabulary, distilled from the twelve on translations and paragraphs.",
         [
             f"Questions to paragraphs and similarity of sentences: far below {BASE} at both.",
             "Words that are rare in its training text: they are split into shorter pieces than by the backbone.",

@@ -62,6 +62,7 @@ addEventListener("load", async () => {
     walk.push(focus());
   }
   const root = document.documentElement, right = document.querySelectorAll("li .text")[1];
+  const direction = getComputedStyle(right).direction;  // before another search replaces it
   const chosen = document.getElementById("others"), before = chosen.disabled;
   language.value = "ara";
   language.dispatchEvent(new Event("change"));
@@ -76,7 +77,7 @@ addEventListener("load", async () => {
   const times = document.querySelector(".times").textContent, said = copies[2].textContent;
   document.querySelectorAll(".more")[1].click();
   const found = { walk, asked, wide: root.scrollWidth, width: root.clientWidth, images: document.images.length,
-    direction: getComputedStyle(right).direction, dir: right.dir, lang: right.lang,
+    direction, dir: right.dir, lang: right.lang,
     translation: document.querySelector(".translation").textContent, before,
     marks, scores, copies: copies.length, selected, times, said,
     first: document.querySelector("li .text").textContent, languages: language.options.length };

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from isoglot import environment
 
@@ -23,8 +26,6 @@ def test_the_cache_folder_follows_the_environment(monkeypatch):
 
 
 def test_an_unknown_variable_is_reported(monkeypatch, caplog):
-    from typer.testing import CliRunner
-
     from isoglot.cli.main import app
 
     monkeypatch.setenv("ISOGLOT_TOKEN", "secret")
@@ -43,6 +44,7 @@ def test_an_unknown_variable_is_reported(monkeypatch, caplog):
         ("ISOGLOT_MODEL", environment.default_model, None),
         ("ISOGLOT_DEVICE", environment.default_device, "auto"),
         ("ISOGLOT_LOG", environment.log_level, "info"),
+        ("ISOGLOT_LOG_FORMAT", environment.log_format, "text"),
     ],
 )
 def test_a_variable_replaces_the_default(monkeypatch, variable, function, unset):
@@ -51,6 +53,24 @@ def test_a_variable_replaces_the_default(monkeypatch, variable, function, unset)
         assert function() == unset
     monkeypatch.setenv(variable, "other")
     assert str(function()) == "other"
+
+
+def test_the_log_is_json_if_asked(monkeypatch, capsys):
+    from isoglot.cli.console import LOG
+    from isoglot.cli.main import app, main
+
+    monkeypatch.setenv("ISOGLOT_LOG_FORMAT", "json")
+    LOG.getChild("serve").info("%(method)s %(status)d", {"method": "GET", "status": 200})
+    monkeypatch.setattr("sys.argv", ["isoglot", "models", "get", "no-such-model"])
+    with pytest.raises(SystemExit):
+        main()
+    request, *_, error = map(json.loads, capsys.readouterr().err.splitlines())
+    assert request.items() >= {"level": "info", "logger": "isoglot.serve", "method": "GET", "status": 200}.items()
+    assert datetime.fromisoformat(request["time"]).tzinfo is not None
+    assert (error["level"], error["logger"]) == ("error", "isoglot")
+    assert "no-such-model" in error["message"]
+    monkeypatch.setenv("ISOGLOT_LOG_FORMAT", "xml")
+    assert CliRunner().invoke(app, ["models", "list"]).exit_code == 2
 
 
 def test_a_token_that_is_empty_is_not_none(monkeypatch):

@@ -15,6 +15,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "ISOGLOT_DEVICE": "Device that `auto` stands for, such as cpu or cuda:1.",
         "ISOGLOT_DEBUG": "If set and not 0, errors are shown with their traceback.",
         "ISOGLOT_LOG": "Level of the log: debug, info, warning or error.",
+        "ISOGLOT_LOG_FORMAT": "Format of the log: text, or json for an object in each line.",
         "ISOGLOT_SERVE_TOKEN": "Bearer token that requests to `isoglot serve` must send.",
         "ISOGLOT_SERVE_HOST": "`--host` of `isoglot serve`.",
         "ISOGLOT_SERVE_PORT": "`--port` of `isoglot serve`.",
@@ -70,6 +71,11 @@ def is_debugging() -> bool:
 def serve_token() -> str | None:
     """`$ISOGLOT_SERVE_TOKEN`; None if it is not set. Empty, as by a secret that is missing, it is an error later."""
     return os.environ.get("ISOGLOT_SERVE_TOKEN")
+
+
+def log_format() -> str:
+    """`$ISOGLOT_LOG_FORMAT` in lower case, or `text`."""
+    return (os.environ.get("ISOGLOT_LOG_FORMAT") or "text").lower()
 
 
 def log_level() -> str:

@@ -7,14 +7,16 @@ and lists are never truncated: on a narrow terminal lines are wrapped, in a pipe
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from isoglot import environment
 from isoglot.errors import IsoglotError
 from isoglot.progress import clock
 
@@ -35,11 +38,20 @@ LEVELS = ("debug", "info", "warning", "error")
 LOG = logging.getLogger("isoglot")
 
 
+FORMATS = ("text", "json")
+
+
 class _Stderr(logging.Handler):
     """Write to the current `sys.stderr`, which a progress bar or a test may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(self.format(record), err=True)
+        text = self.format(record)
+        if environment.log_format() == "json":
+            fields = record.args if isinstance(record.args, Mapping) else {}
+            time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
+            facts = {"time": time, "level": record.levelname.lower(), "logger": record.name, "message": text}
+            text = json.dumps(facts | fields, ensure_ascii=False, default=str)
+        typer.echo(text, err=True)
 
 
 LOG.addHandler(_Stderr())

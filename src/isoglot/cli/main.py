@@ -183,6 +183,8 @@ def whole(
     console.CALL.debug = debug or environment.is_debugging()
     options.set_level(log_level or environment.log_level())
     options.set_quiet(quiet)
+    if (form := environment.log_format()) not in console.FORMATS:
+        raise typer.BadParameter(f"ISOGLOT_LOG_FORMAT is {form!r}; {nearest(form, console.FORMATS)}")
     for name in environment.unknown():
         console.LOG.warning("warning: unknown environment variable %s; %s", name, nearest(name, environment.VARIABLES))
     for module in modules or []:
@@ -223,7 +225,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"isoglot: {message}", err=True)
+    console.LOG.error("%s", f"isoglot: {message}")
     sys.exit(1)
 
 
@@ -250,7 +252,8 @@ def main() -> NoReturn:
             finally:
                 sys.stdout.flush()
     except Interrupted as end:
-        typer.echo("isoglot: interrupted" + (f"; {console.CALL.resume}" if console.CALL.resume else ""), err=True)
+        note = f"; {console.CALL.resume}" if console.CALL.resume else ""
+        console.LOG.error("%s", f"isoglot: interrupted{note}")
         sys.exit(end.code)
     except IsoglotError as error:
         if console.CALL.debug:

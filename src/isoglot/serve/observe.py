@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("isoglot.serve")
+_LINE = "%(client)s %(method)s %(route)s %(status)d %(bytes)d bytes %(milliseconds).1f ms %(request)s"
 ID = "X-Request-ID"
 SCOPE_KEY = "isoglot.request_id"  # of the id, in the ASGI scope
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -109,4 +110,6 @@ class Observe:
             method = scope["method"] if scope["method"] in _METHODS else "-"
             self.metrics.answered(route, method, status, seconds)
             client = (scope.get("client") or ("-",))[0]
-            LOG.info("%s %s %s %d %d bytes %.1f ms %s", client, method, route, status, size, 1000 * seconds, number)
+            facts = {"client": client, "method": method, "route": route, "status": status, "bytes": size}
+            facts |= {"milliseconds": 1000 * seconds, "request": number}
+            LOG.info(_LINE, facts)

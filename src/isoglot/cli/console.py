@@ -50,7 +50,7 @@ class _Stderr(logging.Handler):
             fields = record.args if isinstance(record.args, Mapping) else {}
             time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
             facts = {"time": time, "level": record.levelname.lower(), "logger": record.name, "message": text}
-            text = json.dumps(facts | fields, ensure_ascii=False, default=str)
+            text = json.dumps({**facts, **fields}, ensure_ascii=False, default=str)
         typer.echo(text, err=True)
 
 

@@ -660,7 +660,7 @@ class Index:
         for scores, rows in found:
             hits.append([])
             for score, percent, row in zip(*map(np.ndarray.tolist, (scores, scale.percent(scores), rows)), strict=True):
-                of, count = sentences[row], counts[contents[row]]
+                of, count = sentences[row], counts.get(contents.get(row, 0), 1)  # removed meanwhile: itself
                 shown_with = of.translation, of.translation_language
                 hits[-1].append(Hit(score, of.text, of.language, of.id, *shown_with, row, percent, count))
         return hits

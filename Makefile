@@ -45,7 +45,7 @@ $(VENV)/core: pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/core
 	@echo "installing what the tests need into $(VENV) (once)"
-	$(PIP) --editable ".[dev,evaluate,models,interop,datasets,tensorboard,faiss,serve,wikipedia,plot,train,xlsx]"
+	$(PIP) --editable ".[dev,evaluate,models,interop,datasets,tensorboard,faiss,serve,wikipedia,plot,train,xlsx,documents]"
 	@touch $@
 
 # By itself, since the library must not depend on what builds its documentation.

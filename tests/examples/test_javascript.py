@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "javascript"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("node") is None, reason="needs Node"),
-    pytest.mark.skipif(not (EXAMPLE / "node_modules").exists(), reason=f"needs `npm install` in {EXAMPLE.name}"),
+    pytest.mark.skipif(not (EXAMPLE / "node_modules").exists(), reason="needs Node's packages: make slow installs them"),
 ]
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra `onnx`")
 TEXTS = [
@@ -53,11 +53,11 @@ def test_in_float32_the_vectors_are_equal(tmp_path):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "small"
-    encoder = isoglot.load("isoglot-small", device="cpu")
+    encoder = isoglot.encoders.load("isoglot-small", device="cpu")
     encoder.save(folder, weights="onnx")
     ids, mask = encoder.tokenize(TEXTS).padded(encoder.pad)
     session = onnxruntime.InferenceSession(folder / layout.GRAPH)
-    (rows,) = session.run(["sentence_embedding"], {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})
+    (rows,) = session.run(["sentence_embedding"], {"input_ids": ids, "attention_mask": mask})
     return folder, rows / np.linalg.norm(rows, axis=1, keepdims=True), encoder.encode(TEXTS)
 
 

@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "javascript"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("node") is None, reason="needs Node"),
-    pytest.mark.skipif(not (EXAMPLE / "node_modules").exists(), reason="needs Node's packages: make slow installs them"),
+    pytest.mark.skipif(not (EXAMPLE / "node_modules").exists(), reason="make slow installs its packages"),
 ]
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra `onnx`")
 TEXTS = [

@@ -17,7 +17,8 @@ from isoglot.scale import Cluster, neighbours_shards
 from isoglot.scale import mining as scale_mining
 from isoglot.scale.mining import BLOCK, TILE, _cuts, _merge
 from isoglot.search import Checkpoint, choose, mine, neighbours
-from isoglot.search.exact import Best, tile_shape
+from isoglot.search.best import Best
+from isoglot.search.exact import tile_shape
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,9 @@ from isoglot.arguments import check_arguments
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.device import autocast, describe, resolve, settle
 from isoglot.errors import EncoderError
-from isoglot.model import card, layout
+from isoglot.model import layout
 from isoglot.model.base import Model
+from isoglot.model.card import Card
 from isoglot.model.engine import Plan, Rows
 
 Kind = TypeVar("Kind", bound="Encoder")
@@ -97,7 +98,15 @@ class Encoder(Model, nn.Module):
                 packing.pack(new, weights, words)
             layout.sort_headers(new)
             forms = weights if words in (None, weights) else f"{weights}, words {words}"
-            card.write(new, self, name=name, weights=forms)
+            self.write_card(new, name=name, weights=forms)
+
+    def write_card(self, folder: Path, *, name: str | None, weights: str) -> None:
+        """Write the model card into a folder that the encoder was just written to, in this form of weights."""
+        card = self.card or Card()
+        card.write(
+            folder, name=name or card.name, kind=self.kind, dim=self.dim, max_length=self.max_length,
+            parameters=self.parameters_count, weights=weights,
+        )  # fmt: skip
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """`forward`, for training. Raises TypeError for texts, which `encode` takes."""

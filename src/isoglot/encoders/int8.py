@@ -13,26 +13,23 @@ import hashlib
 import logging
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from isoglot import environment
 from isoglot.data.files import atomic_write
+from isoglot.encoders.base import Encoder
 from isoglot.encoders.onnx_export import build_graph
 from isoglot.errors import EncoderError, IsoglotError
 from isoglot.model.onnx import Graph, OnnxModel
-
-if TYPE_CHECKING:
-    from isoglot.encoders.transformer import TransformerEncoder
 
 _FORMAT = 3  # raised when the export changes, so that cached graphs are created again
 _exporting = threading.Lock()
 _known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 
 
-def quantize(encoder: TransformerEncoder) -> OnnxModel:
+def quantize(encoder: Encoder) -> OnnxModel:
     """The encoder in int8, exported once for its weights; it tokenises like its encoder.
 
     Raises EncoderError if it is not a transformer on a CPU, or the extra `onnx` is not installed.
@@ -45,22 +42,22 @@ def quantize(encoder: TransformerEncoder) -> OnnxModel:
         if known is None or known[0] != state:
             known = _known[words] = state, _graph(encoder)
     model = OnnxModel(
-        known[1], encoder.tokenizer.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length, pad=encoder.pad,
-        table=words.detach().numpy(), pooling=encoder.pooling, prompt=encoder.prompt, prompts=encoder.prompts,
-        normalizes=encoder.normalizes,
+        known[1], encoder.tokenizer.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length,
+        pad=encoder.pad or 0, table=words.detach().numpy(), pooling=encoder.pooling, prompt=encoder.prompt,
+        prompts=encoder.prompts, normalizes=encoder.normalizes,
     )  # fmt: skip
     model.name = encoder.name
     return model
 
 
-def _state(encoder: TransformerEncoder) -> object:
+def _state(encoder: Encoder) -> object:
     """What the graph depends on: the pooling, and each weight by its memory and the count of changes made in it."""
     weights = [*encoder.backbone.parameters(), *encoder.projections.parameters()]
     versions = [0 if weight.is_inference() else weight._version for weight in weights]
     return encoder.pooling, [weight.data_ptr() for weight in weights], versions
 
 
-def _graph(encoder: TransformerEncoder) -> Graph:
+def _graph(encoder: Encoder) -> Graph:
     """The graph of the encoder, from the cache folder or exported and put there."""
     path = environment.cache_folder() / "int8" / f"{_digest(encoder)}.onnx"
     with suppress(OSError):
@@ -77,7 +74,7 @@ def _graph(encoder: TransformerEncoder) -> Graph:
     return Graph(data)
 
 
-def _digest(encoder: TransformerEncoder) -> str:
+def _digest(encoder: Encoder) -> str:
     """Hexadecimal digest of what is exported: all but the word embeddings."""
     config = encoder.backbone.config.to_json_string(use_diff=False)
     layers = [str(projection.activation) for projection in encoder.projections]

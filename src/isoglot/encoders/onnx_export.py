@@ -28,7 +28,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -36,13 +36,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isoglot.encoders import adapters, packing
-from isoglot.encoders.base import evaluating
+from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.errors import EncoderError, naming_extras
-from isoglot.model import card, layout, pieces
-
-if TYPE_CHECKING:
-    from isoglot.encoders.transformer import TransformerEncoder
+from isoglot.model import layout, pieces
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
 WORDS = ("input", packing.FULL, *packing.BITS)
@@ -61,9 +58,9 @@ _MICROSOFT = "com.microsoft"
 
 
 def build_graph(
-    encoder: TransformerEncoder, *, words: str = "int4", layers: str = "int8", block: int = BLOCK, frequent: int = 0
+    encoder: Encoder, *, words: str = "int4", layers: str = "int8", block: int = BLOCK, frequent: int = 0
 ) -> bytes:
-    """The ONNX model of an encoder; the same encoder gives the same bytes.
+    """The ONNX model of a transformer; the same encoder gives the same bytes.
 
     words    the word table: float32, int8 or int4; "input": none, and the graph takes `words` (N, T, H), the rows of
              the table, instead of `input_ids`
@@ -102,7 +99,7 @@ def build_graph(
 
 
 def write_onnx(
-    encoder: TransformerEncoder,
+    encoder: Encoder,
     folder: str | Path,
     *,
     name: str | None = None,
@@ -129,10 +126,10 @@ def write_onnx(
         (new / layout.GRAPH).parent.mkdir()
         (new / layout.GRAPH).write_bytes(data)
         layout.sort_headers(new)
-        card.write(new, encoder, name=name, weights=f"ONNX, layers {layers}, words {words}")
+        encoder.write_card(new, name=name, weights=f"ONNX, layers {layers}, words {words}")
 
 
-def _with_source(data: bytes, encoder: TransformerEncoder) -> bytes:
+def _with_source(data: bytes, encoder: Encoder) -> bytes:
     """The graph with a note of the encoder that it was made of, by which an index knows both as one model."""
     import onnx
 
@@ -184,7 +181,7 @@ class _Traced(nn.Module):
         return vectors, states[-1]
 
 
-def _traced(encoder: TransformerEncoder, backbone: Any, *, from_ids: bool) -> bytes:
+def _traced(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
     """The plain graph, in which the word table has two rows: it is traced only for its place."""
     own: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
     config = copy.deepcopy(own.config)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import SearchError
-from isoglot.search.exact import LOWEST, Best
+from isoglot.search.best import LOWEST, Best
 from isoglot.store import HEADER, is_header
 
 Vectors = NDArray[np.float32]

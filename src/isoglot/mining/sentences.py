@@ -32,7 +32,7 @@ from isoglot.data.languages import canonical
 from isoglot.errors import CorpusError, shown
 from isoglot.model.base import readable
 from isoglot.model.engine import checked
-from isoglot.search.exact import Ids
+from isoglot.search.best import Ids
 from isoglot.search.pairs import Allowed
 
 ABSENT = -1

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from typing_extensions import Unpack
 
-    from isoglot.encoders.base import Encoder
     from isoglot.model.card import Card
     from isoglot.model.mteb import MtebModel
 
@@ -160,21 +159,18 @@ class Model(Engine):
                 raise EncoderError(f"{repository}: can't be uploaded: {error}") from error
         return str(commit.commit_url)
 
-    def trainable(self) -> Encoder:
-        """The model as an encoder of torch, which `isoglot.train` trains.
+    def trainable(self) -> Any:
+        """The model as an `isoglot.encoders.Encoder`, a module of torch, which `isoglot.train` trains.
 
         Raises EncoderError without torch, or if the model was made in memory.
         """
         if not self.origin:
             raise EncoderError(f"{self.name or 'the model'} has no folder to be opened from; pass isoglot.load(folder)")
-        encoder: Encoder = torch_half("encoders").load(
-            self.origin, device="cpu", prompt=self.prompt, max_length=self.max_length
-        )
-        return encoder
+        return torch_half("encoders").load(self.origin, device="cpu", prompt=self.prompt, max_length=self.max_length)
 
     def at(self, precision: str) -> Model:
         """The model that computes in a settled precision. Raises EncoderError if there is none."""
-        return self if precision == self.precision else self.trainable().at(precision)
+        return self if precision == self.precision else cast(Model, self.trainable().at(precision))
 
     @property
     def max_seq_length(self) -> int:

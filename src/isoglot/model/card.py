@@ -12,16 +12,13 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from isoglot.data.files import atomic_write, digest
 from isoglot.data.languages import canonical, is_language, tag
 from isoglot.model import configs
-
-if TYPE_CHECKING:
-    from isoglot.model.base import Model
 
 FILE, README = "isoglot.card.json", "README.md"
 _TEMPLATE = "card.md.jinja"
@@ -102,6 +99,10 @@ class Card(_Facts):
         """Test sets write cmn and swh where the training data are zho and swa."""
         return {canonical(code) if is_language(code) else code: score for code, score in scores.items()}
 
+    def write(self, folder: Path, **facts: Any) -> None:
+        """Write the card, with these facts, beside a model that was just written into `folder`."""
+        _write(folder, self.model_copy(update={**facts, "checksums": _checksums(folder)}))
+
     def trained(self) -> dict[str, int]:
         """Sentences by language, over all data."""
         total: dict[str, int] = {}
@@ -139,17 +140,6 @@ def read(folder: Path) -> Card | None:
             facts = ModelCard(text).data
             return Card(licence=facts.get("license_name" if facts.get("license") == "other" else "license"))
     return None
-
-
-def write(folder: Path, model: Model, *, name: str | None, weights: str) -> None:
-    """Write the card of an encoder that was just written into `folder`."""
-    own = model.card or Card()
-    facts = {
-        "name": name or own.name, "kind": model.kind, "dim": model.dim, "max_length": model.max_length,
-        "parameters": model.parameters_count, "weights": weights,
-        "checksums": _checksums(folder),
-    }  # fmt: skip
-    _write(folder, own.model_copy(update=facts))
 
 
 def describe(folder: str | Path, **facts: Any) -> Card:

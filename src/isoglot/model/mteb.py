@@ -11,27 +11,23 @@ not (GloVe, USE), and for isoglot's faster encoding.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EncoderError
 
-if TYPE_CHECKING:
-    from isoglot.model.base import Model
-
 
 class MtebModel:
     """What `mteb.evaluate` accepts: `encode`, two similarities and `mteb_model_meta`.
 
     Queries and documents of a task have the model's prompts for them, all other texts the model's own; `mteb`'s prompts
-    are for models trained with them. `name` is
-    organisation/model in the results; without one the encoder's, or the kind of the encoder. Raises EncoderError if
-    `mteb` is not installed.
+    are for models trained with them. `model` is an `isoglot.model.Model`. `name` is organisation/model in the results;
+    without one the encoder's, or the kind of the encoder. Raises EncoderError if `mteb` is not installed.
     """
 
-    def __init__(self, model: Model, *, name: str = "") -> None:
+    def __init__(self, model: Any, *, name: str = "") -> None:
         name = name or model.name or type(model).__name__
         self.model, self.name = model, name if "/" in name else f"isoglot/{name}"
         self.mteb_model_meta = _meta(model, self.name)
@@ -42,7 +38,9 @@ class MtebModel:
         The task and batch size that `mteb` passes are not needed.
         """
         role = None if prompt_type is None else self.model.role_prompt(prompt_type.value)
-        return self.model.encode([text for batch in inputs for text in batch["text"]], prompt=role)
+        texts = [text for batch in inputs for text in batch["text"]]
+        vectors: NDArray[np.floating[Any]] = self.model.encode(texts, prompt=role)
+        return vectors
 
     def similarity(self, first: Any, second: Any) -> Any:
         """Cosines (N, M) of N with M vectors."""
@@ -57,7 +55,7 @@ class MtebModel:
         return pairwise_cos_sim(first, second)
 
 
-def _meta(model: Model, name: str) -> Any:
+def _meta(model: Any, name: str) -> Any:
     try:
         from mteb.models import ModelMeta
     except ImportError as error:

@@ -24,8 +24,9 @@ from isoglot.data.files import content_digest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, in_order
 from isoglot.search import Neighbours, neighbours
+from isoglot.search.best import LOWEST, Best, Ids
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
-from isoglot.search.exact import BUDGET, COLUMNS, LOWEST, ROWS, Best, Ids
+from isoglot.search.exact import BUDGET, COLUMNS, ROWS
 
 TILE = math.lcm(ROWS, COLUMNS)
 BLOCK = 16 * TILE  # rows of a block: 3e12 operations at 384 dimensions, a minute or a few on one core

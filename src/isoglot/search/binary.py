@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.arguments import check_arguments
-from isoglot.search.exact import BUDGET, Best, Metric, rescore
+from isoglot.search.best import Best
+from isoglot.search.exact import BUDGET, Metric, rescore
 
 Ids = NDArray[np.int64]
 

@@ -12,15 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write
-
-if TYPE_CHECKING:
-    from isoglot.search.exact import Best
+from isoglot.search.best import Best
 
 SHARE = 20  # saving takes at most 1/SHARE of the time
 _BLOCK = 1 << 24  # bytes hashed at a time

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from isoglot.arguments import check_arguments
 from isoglot.errors import SearchError, nearest
-from isoglot.search.exact import BUDGET, Best, Floats, Ids, Neighbours, load, neighbours, rescore
+from isoglot.search.best import Best, Floats, Ids
+from isoglot.search.exact import BUDGET, Neighbours, load, neighbours, rescore
 
 KINDS = ("ivf", "ivf-pq", "hnsw")
 PROBES = 32

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from isoglot.arguments import check_arguments
 from isoglot.errors import nearest, shown
+from isoglot.search.best import Ids
 from isoglot.search.checkpoint import Checkpoint
-from isoglot.search.exact import BUDGET, Ids, Neighbours, neighbours
+from isoglot.search.exact import BUDGET, Neighbours, neighbours
 
 Doubles = NDArray[np.float64]
 

@@ -23,7 +23,8 @@ from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.tasks.retrieval import ENGLISH
 from isoglot.evaluation.vectors import embed
-from isoglot.search.exact import Floats, neighbours
+from isoglot.search.best import Floats
+from isoglot.search.exact import neighbours
 
 ACCURACY = Metric("accuracy", main=True)
 

@@ -26,7 +26,8 @@ from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import SetTask, Source, among, sources
 from isoglot.evaluation.tasks.retrieval import cosine_mistakes
 from isoglot.evaluation.vectors import embed_rows, in_role
-from isoglot.search.exact import Floats, Ids, neighbours
+from isoglot.search.best import Floats, Ids
+from isoglot.search.exact import neighbours
 
 DEPTH = 10  # places that are judged
 METRICS = (

@@ -40,7 +40,8 @@ from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources, words
 from isoglot.evaluation.vectors import embed, embed_rows, unit
-from isoglot.search.exact import Floats, Ids, neighbours
+from isoglot.search.best import Floats, Ids
+from isoglot.search.exact import neighbours
 from isoglot.search.pairs import MARGINS, Doubles, margins
 
 XTREME_14 = words("ara bul cmn deu ell fra hin rus spa swh tha tur urd vie")

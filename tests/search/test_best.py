@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.search.exact import LOWEST, Best
+from isoglot.search.best import LOWEST, Best
 
 
 def feed(best, tables, group):

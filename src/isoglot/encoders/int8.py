@@ -24,7 +24,7 @@ from isoglot.encoders.onnx_export import build_graph
 from isoglot.errors import EncoderError, IsoglotError
 from isoglot.model.onnx import Graph, OnnxModel
 
-_FORMAT = 3  # raised when the export changes, so that cached graphs are created again
+_FORMAT = 4  # raised when the export changes, so that cached graphs are created again
 _exporting = threading.Lock()
 _known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 

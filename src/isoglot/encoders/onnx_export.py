@@ -9,12 +9,13 @@ All rounding is symmetric, with the scales of least squared error (`packing.fit`
 * The word table has 4 or 8 bits, and a scale for each 32 values of a row. `GatherBlockQuantized` looks words up without
   expanding the table. Rows of rare words can have 2 bits a value instead: a product quantizer (Jégou et al. 2011) has
   256 centroids for every 4 values, and a row is the numbers of its centroids.
-* Weights of linear layers have a scale for each output; the inputs of a layer are rounded when it runs, with one scale
-  for the whole batch. So a row depends, in its third digit, on the other texts of its batch. Weights use seven bits,
-  because processors without VNNI add pairs of products in 16 bits, where eight-bit weights overflow.
-* The inputs of the second layers of feed-forward blocks have a few values far greater than the rest, and one scale for
-  all would leave little of the rest. They and their weights have a scale for every 128 values of a row, and eight bits.
-  For the other layers such scales cost more time than they are worth.
+* Weights of linear layers have a scale for each output, and seven bits, because processors without VNNI add pairs of
+  products in 16 bits, where eight-bit weights overflow.
+* The inputs of linear layers have eight bits and one scale, which is fixed when the graph is made, from the packaged
+  sentences. So a row does not depend on the other texts of its batch. Some inputs are far greater than the rest, and
+  one scale would leave little of these; so the middle of each input's range is moved to zero, and the inputs are
+  divided, and the weights multiplied, by a factor for each input, as SmoothQuant does (Xiao et al. 2023, equation 4).
+  A layer with more inputs than outputs, the second of a feed-forward block, is the sum of parts with own scales.
 * Vectors, position tables and the layers after the pooling stay float32.
 """
 
@@ -25,8 +26,10 @@ import logging
 import math
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,21 +38,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from isoglot.data.files import read_lines
+from isoglot.data.tokens import pack
 from isoglot.encoders import adapters, packing
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.errors import EncoderError, naming_extras
 from isoglot.model import layout, pieces
+from isoglot.settings import BUNDLED
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
 WORDS = ("input", packing.FULL, *packing.BITS)
-LAYERS = (packing.FULL, "int8", "int8-blocks")
+LAYERS = (packing.FULL, "int8")
 BLOCK = 32  # values of a row of the word table that share a scale
 
-_SECOND_BLOCK = 128  # values that share a scale in the second layers of feed-forward blocks
-_LEVEL = 64  # weights of the other linear layers lie in [-64, 64)
-_INT8_INPUTS = 4  # accuracy_level of MatMulNBits
+_LEVEL = 64  # rounded weights of linear layers lie in [-64, 64)
+_SMOOTHING = 0.75  # the exponent alpha of SmoothQuant: the share of the rounding that is moved from inputs to weights
+_TINY = 1e-12  # added to spans, which are all zero for a layer of constant inputs
+_SENTENCES, _PARAGRAPH = 8, 40  # of each packaged file, to measure the inputs of layers
+_CHUNK = 4096  # tokens that are computed together for that
 _QUANTIZED, _SCALES, _UNIT = ".quantized", ".scales", ".unit"
+_ONE, _ZERO = "input_scale", "input_zero"
+_FACTORS, _CENTRES, _SHIFTED = ".factors", ".centres", ".shifted"
 _CODES, _CENTROIDS, _STARTS = ".codes", ".centroids", ".starts"
 _LOOKUP = (_CODES, _CENTROIDS, _STARTS, ".first_rare", ".last_frequent", ".zero", ".axis", ".shape")
 _PART = 4  # values of a row of a rare word that share a centroid
@@ -64,8 +74,7 @@ def build_graph(
 
     words    the word table: float32, int8 or int4; "input": none, and the graph takes `words` (N, T, H), the rows of
              the table, instead of `input_ids`
-    layers   the linear layers of the backbone: int8, float32, or int8-blocks: int8 with a scale for every 128 values of
-             a row in all of them, so that no row depends on its batch; a third slower, and closer to float32
+    layers   the linear layers of the backbone: int8 or float32
     block    values of a row of the word table that share a scale: 16 times a power of two
     frequent rows of the word table, from the first, that have the form `words` (int8 or int4); those after them are
              product-quantized. 0: all rows have that form
@@ -89,7 +98,7 @@ def build_graph(
     if words != "input":
         graph.set_table(_table_name(backbone), table, words, block, frequent or len(table))
     if layers != packing.FULL:
-        graph.round_layers(in_blocks=layers == "int8-blocks")
+        graph.round_layers({f"backbone.{name}": values for name, values in _input_ranges(encoder, backbone).items()})
     graph.rename("backbone.", "")
     model.producer_name, model.producer_version = "isoglot", ""
     try:
@@ -161,6 +170,46 @@ def read_graph(path: str | Path) -> dict[str, Tensor]:
 
 
 # Tracing
+
+
+def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float32]]:
+    """The least and greatest (2, D) inputs of each linear layer over packaged text, by the name of its weight."""
+    ranges: dict[str, Tensor] = {}
+    observed: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
+
+    def observe(name: str) -> Callable[[nn.Module, tuple[Any, ...]], None]:
+        def update(_module: nn.Module, inputs: tuple[Any, ...]) -> None:
+            rows = inputs[0].flatten(0, -2)
+            rows = torch.cat([rows, ranges[name]]) if name in ranges else rows
+            ranges[name] = torch.stack([rows.amin(0), rows.amax(0)])
+
+        return update
+
+    for name, module in observed.named_modules(remove_duplicate=False):
+        if isinstance(module, nn.Linear):
+            module._forward_pre_hooks = OrderedDict()  # the copy shares those of the encoder
+            module.register_forward_pre_hook(observe(f"{name}.weight"))
+    prompts = list(dict.fromkeys([encoder.prompt, *encoder.prompts.values()]))
+    texts = [prompts[row % len(prompts)] + text for row, text in enumerate(_packaged_texts())]
+    tokens = encoder.tokenize(texts, prompt="")
+    for rows in pack(tokens.lengths, _CHUNK):
+        ids, mask = (
+            None if table is None else torch.from_numpy(table).to(encoder.device)
+            for table in tokens.select(rows).padded(encoder.pad or 0)
+        )
+        with torch.inference_mode():
+            observed(input_ids=ids, attention_mask=torch.ones_like(ids) if mask is None else mask)
+    return {name: values.float().cpu().numpy() for name, values in ranges.items()}
+
+
+def _packaged_texts() -> list[str]:
+    """Sentences and paragraphs in sixteen languages, the same ones in every version."""
+    texts: list[str] = []
+    for path in sorted((BUNDLED / "pairs").glob("*.tsv.xz")):
+        lines = [line.split("\t") for _, line in islice(read_lines(path), 1, 1 + _PARAGRAPH)]
+        texts += [text for line in lines[:_SENTENCES] for text in line[:2]]
+        texts.append(" ".join(line[0] for line in lines))
+    return texts
 
 
 class _Traced(nn.Module):
@@ -351,47 +400,70 @@ class _Graph:
         ]
         return before, after, f"{rows}.frequent_ids", f"{rows}.frequent"
 
-    def round_layers(self, *, in_blocks: bool = False) -> None:
-        """Compute in eight bits what multiplies by a weight of the backbone, all of it `in_blocks` or some."""
+    def round_layers(self, ranges: Mapping[str, NDArray[np.float32]]) -> None:
+        """Compute in eight bits what multiplies by these weights, given the least and greatest (2, D) of its inputs."""
         turned = {node.output[0]: node.input[0] for node in self.graph.node if node.op_type == "Transpose"}
-        new, rounded = {}, set[str]()
+        sums = {
+            name: (place, node, bias)
+            for place, node in enumerate(self.graph.node) if node.op_type == "Add"
+            for name, bias in (node.input, node.input[::-1]) if bias in self.weights
+        }  # fmt: skip
+        new: dict[int, list[Any]] = {}
         for place, node in enumerate(self.graph.node):
             name = turned.get(node.input[1], "") if node.op_type == "MatMul" else ""
-            if name in self.weights:
-                weight = torch.from_numpy(self.to_array(self.weights[name]).copy())  # (outputs, inputs)
-                blocks = in_blocks or weight.shape[0] < weight.shape[1]
-                new[place] = (
-                    self._in_blocks(node, name, weight) if blocks else self._by_output(node, name, weight, rounded)
-                )
+            if name not in ranges:
+                continue
+            (given, _), (output,), bias = node.input, node.output, ""
+            if output in sums:
+                later, addition, bias = sums[output]
+                output, new[later] = addition.output[0], []
+            parts, shifted = self._round_weight(name, bias, *ranges[name]), (bias or name) + _SHIFTED
+            new[place] = self._layer(name, parts, shifted, given, output)
         self.replace(new)
         self._use_microsoft()
 
-    def _in_blocks(self, node: Any, name: str, weight: Tensor) -> list[Any]:
-        outputs, inputs = weight.shape
-        if name + _QUANTIZED not in self.weights:
-            integers, scales, unit = _in_blocks(weight, _SECOND_BLOCK, 128)
-            self.add(name + _QUANTIZED, (integers.short() + 128).to(torch.uint8).numpy())
-            self.add(name + _SCALES, (scales.float() * unit).numpy())
-        settings = {"K": inputs, "N": outputs, "bits": 8, "block_size": _SECOND_BLOCK, "accuracy_level": _INT8_INPUTS}
-        given = [node.input[0], name + _QUANTIZED, name + _SCALES]
-        return [self.node("MatMulNBits", given, list(node.output), domain=_MICROSOFT, **settings)]
-
-    def _by_output(self, node: Any, name: str, weight: Tensor, rounded: set[str]) -> list[Any]:
-        if name + _QUANTIZED not in self.weights:
-            integers, scales, unit = _in_blocks(weight, weight.shape[1], _LEVEL)
-            self.add(name + _QUANTIZED, integers[:, 0].T.numpy())
-            self.add(name + _SCALES, (scales[:, 0].float() * unit).numpy())
-        given, (output,) = node.input[0], node.output
-        whole, scale, zero = (f"{given}.{part}" for part in ("whole", "scale", "zero"))
-        new = [] if given in rounded else [self.node("DynamicQuantizeLinear", [given], [whole, scale, zero])]
-        rounded.add(given)
-        return [
-            *new,
-            self.node("MatMulInteger", [whole, name + _QUANTIZED, zero], [f"{output}.sums"]),
-            self.node("Cast", [f"{output}.sums"], [f"{output}.wide"], to=1),
-            self.node("Mul", [scale, name + _SCALES], [f"{output}.scales"]),
-            self.node("Mul", [f"{output}.wide", f"{output}.scales"], [output]),
+    def _layer(self, name: str, parts: int, shifted: str, given: str, output: str) -> list[Any]:
+        """The nodes of a layer whose rounded weight has so many parts."""
+        spread, centred, whole = f"{output}.spread", f"{output}.centred", f"{output}.whole"
+        wholes = [whole] if parts == 1 else [f"{whole}.{part}" for part in range(parts)]
+        products = [output] if parts == 1 else [f"{output}.product.{part}" for part in range(parts)]
+        one, zero = self.add(_ONE, np.float32(1)), self.add(_ZERO, np.uint8(128))
+        nodes = [
+            self.node("Mul", [given, name + _FACTORS], [spread]),
+            self.node("Sub", [spread, name + _CENTRES], [centred]),
+            self.node("QuantizeLinear", [centred, one, zero], [whole]),
         ]
+        if parts > 1:
+            nodes.append(self.node("Split", [whole], wholes, axis=-1))
+        for part, (rows, product) in enumerate(zip(wholes, products, strict=True)):
+            factors = [rows, f"{name}.{part}{_QUANTIZED}", one, f"{name}.{part}{_SCALES}", zero]
+            factors += [] if part else ["", shifted]
+            nodes.append(self.node("MatMulIntegerToFloat", factors, [product], domain=_MICROSOFT))
+        if parts > 1:
+            nodes.append(self.node("Sum", products, [output]))
+        return nodes
+
+    def _round_weight(self, name: str, bias: str, least: NDArray[np.float32], greatest: NDArray[np.float32]) -> int:
+        """Add the parts of a layer with rounded weights (outputs, inputs), unless they are there; their number."""
+        weight = self.to_array(self.weights[name])
+        outputs, inputs = weight.shape
+        parts = max(1, inputs // outputs) if inputs % outputs == 0 else 1
+        centres, spans, columns = (greatest + least) / 2, (greatest - least) / 2, np.abs(weight).max(axis=0)
+        # An input that hardly varies in the packaged text may do so elsewhere: its weights are not rounded to zeros.
+        spans, columns = (np.maximum(values, values.max() / _LEVEL) + _TINY for values in (spans, columns))
+        factors = (columns ** (1 - _SMOOTHING) / spans**_SMOOTHING).astype(np.float32)
+        shifted = self.to_array(self.weights[bias]).copy() if bias else np.zeros(outputs, np.float32)
+        for part, place in enumerate(np.split(np.arange(inputs), parts)):
+            factors[place] *= 127 / (spans * factors)[place].max()
+            integers, scales, unit = _in_blocks(torch.from_numpy(weight[:, place] / factors[place]), len(place), _LEVEL)
+            whole, scale = integers[:, 0].T.numpy(), (scales[:, 0].float() * unit).numpy()
+            shifted += (centres * factors)[place] @ whole * scale
+            self.add(f"{name}.{part}{_QUANTIZED}", whole)
+            self.add(f"{name}.{part}{_SCALES}", scale)
+        self.add(name + _FACTORS, factors)
+        self.add(name + _CENTRES, centres * factors)
+        self.add((bias or name) + _SHIFTED, shifted)
+        return parts
 
     def _use_microsoft(self) -> None:
         if all(opset.domain != _MICROSOFT for opset in self.model.opset_import):
@@ -430,31 +502,43 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
     from onnx import numpy_helper
 
     stored = {weight.name: numpy_helper.to_array(weight) for weight in model.graph.initializer}
-    parts = set[str]()
+    weights: dict[str, NDArray[Any]] = {}
     for node in model.graph.node:
-        name = next((name for name in node.input if name.endswith(_QUANTIZED)), None)
-        if name is None or name in parts:
+        name = next((name for name in node.input if name.endswith(_QUANTIZED)), "")
+        if name not in stored:  # an ordinary node, or a part of a layer that was read
             continue
-        base = name.removesuffix(_QUANTIZED)
-        parts.update((name, base + _SCALES, base + _UNIT))
         settings = {part.name: part.i for part in node.attribute}
-        integers, scales = stored[name], stored[base + _SCALES].astype(np.float32)
-        if node.op_type == "MatMulInteger":
-            values = integers.T * scales[:, None]
-        elif node.op_type == "MatMulNBits":
-            values = ((integers.astype(np.float32) - 128) * scales[:, :, None]).reshape(len(integers), -1)
-            values = values[:, : settings["K"]]
+        if node.op_type == "MatMulIntegerToFloat":
+            weights |= _read_layer(name.removesuffix(f".0{_QUANTIZED}"), node.input[6], stored)
+        elif node.op_type == "GatherBlockQuantized":
+            weights |= _read_table(name.removesuffix(_QUANTIZED), stored, settings["bits"], settings["block_size"])
         else:
-            values = _expanded(integers, scales * stored[base + _UNIT], settings["bits"], settings["block_size"])
-            if base + _CODES in stored:
-                parts.update(base + ending for ending in _LOOKUP)
-                centroids = stored[base + _CODES] + stored[base + _STARTS]
-                rare = stored[base + _CENTROIDS][centroids].reshape(len(centroids), -1)
-                values = np.concatenate([values, rare])
-        yield base, torch.from_numpy(np.ascontiguousarray(values, np.float32))
-    for name, values in stored.items():
-        if name not in parts:
-            yield name, torch.from_numpy(values.copy())
+            raise ValueError(f"{node.op_type} is a form of an earlier version")
+    for name, values in {**stored, **weights}.items():
+        if name not in (_ONE, _ZERO):
+            yield name, torch.from_numpy(np.array(values, np.float32))
+
+
+def _read_layer(name: str, shifted: str, stored: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The weight of a rounded layer and its bias, whose parts are taken out of `stored`."""
+    parts = []
+    while f"{name}.{len(parts)}{_QUANTIZED}" in stored:
+        part = f"{name}.{len(parts)}"
+        parts.append(stored.pop(part + _QUANTIZED).T * stored.pop(part + _SCALES)[:, None])
+    values, bias = np.concatenate(parts, axis=1), shifted.removesuffix(_SHIFTED)
+    read = {bias: stored.pop(shifted) - values @ stored.pop(name + _CENTRES)}
+    return {**read, name: values * stored.pop(name + _FACTORS)}  # a layer without bias has `shifted` by its own name
+
+
+def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: int) -> dict[str, NDArray[Any]]:
+    """The table of words, whose parts are taken out of `stored`."""
+    integers, scales, unit = (stored.pop(name + ending) for ending in (_QUANTIZED, _SCALES, _UNIT))
+    values = _expanded(integers, scales.astype(np.float32) * unit, bits, block)
+    parts = {ending: stored.pop(name + ending) for ending in _LOOKUP if name + ending in stored}
+    if parts:
+        codes = parts[_CODES] + parts[_STARTS]
+        values = np.concatenate([values, parts[_CENTROIDS][codes].reshape(len(codes), -1)])
+    return {name: values}
 
 
 def _expanded(stored: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, block: int) -> NDArray[np.float32]:

@@ -193,12 +193,12 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
     texts = [prompts[row % len(prompts)] + text for row, text in enumerate(_packaged_texts())]
     tokens = encoder.tokenize(texts, prompt="")
     for rows in pack(tokens.lengths, _CHUNK):
-        ids, mask = (
-            None if table is None else torch.from_numpy(table).to(encoder.device)
-            for table in tokens.select(rows).padded(encoder.pad or 0)
+        ids, mask = tokens.select(rows).padded(encoder.pad or 0)
+        given = (
+            torch.from_numpy(table).to(encoder.device) for table in (ids, np.ones_like(ids) if mask is None else mask)
         )
         with torch.inference_mode():
-            observed(input_ids=ids, attention_mask=torch.ones_like(ids) if mask is None else mask)
+            observed(**dict(zip(INPUTS, given, strict=True)))
     return {name: values.float().cpu().numpy() for name, values in ranges.items()}
 
 
@@ -521,7 +521,7 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
 
 def _read_layer(name: str, shifted: str, stored: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The weight of a rounded layer and its bias, whose parts are taken out of `stored`."""
-    parts = []
+    parts: list[NDArray[np.float32]] = []
     while f"{name}.{len(parts)}{_QUANTIZED}" in stored:
         part = f"{name}.{len(parts)}"
         parts.append(stored.pop(part + _QUANTIZED).T * stored.pop(part + _SCALES)[:, None])

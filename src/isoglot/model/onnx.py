@@ -1,9 +1,8 @@
 """A transformer as a graph for ONNX Runtime, on a CPU.
 
-A folder that `isoglot export` writes holds the graph, `onnx/model_quantized.onnx`, from token ids to vectors. In it,
-weights of linear layers have eight bits, and the inputs of a layer are rounded chunk by chunk with one scale for the
-whole chunk. So a row depends, in its third digit, on the other texts of its chunk; the same texts in the same order
-still give the same bytes. A graph without the word table takes the tokens' rows of one in memory.
+A folder that `isoglot export` writes holds the graph, `onnx/model_quantized.onnx`, from token ids to vectors, with
+linear layers in eight bits (see `isoglot.encoders.onnx_export`). A graph without the word table takes the tokens' rows
+of one in memory.
 """
 
 from __future__ import annotations

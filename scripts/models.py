@@ -181,7 +181,7 @@ class Build:
         self.average("base-long", BACKBONE, "base-averaged", tolerance=TOLERANCE)
         vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
         self.script(*vocabulary, makes="base-trimmed")
-        self.pack("base-trimmed", BASE, block=64, layers="int8-blocks", frequent=FREQUENT)
+        self.pack("base-trimmed", BASE, block=64, frequent=FREQUENT)
 
     def write_recipe(self, name: str) -> None:
         """Write a packaged recipe into OUTPUT, where the files are that it names."""

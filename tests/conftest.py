@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -183,3 +184,19 @@ def browser(tmp_path: Path) -> Callable[[str], str]:
         return result.stdout
 
     return look
+
+
+@pytest.fixture
+def run_main(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """A function that runs the command line on words: its exit code, stdout and stderr."""
+    from isoglot.cli.main import main
+
+    def call(*words: object) -> tuple:
+        monkeypatch.setattr(sys, "argv", ["isoglot", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call

@@ -9,7 +9,6 @@ import pytest
 from command_line import as_function
 
 from isoglot.cli.compare import compare as compare_verb
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.compare import compare
 from isoglot.evaluation.scores import Scores, write_results
@@ -72,19 +71,3 @@ def test_folders_of_one_name_are_no_seeds(folder):
     (folder / "before").rename(folder / "a=b" / "c")
     run(["a=b/c", "other/before"], **SETTINGS | {"output": folder / "out"})
     assert json.loads((folder / "out" / "compare.json").read_text())["systems"] == ["c", "before"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "nothing to compare"),
-        (["before", "nosuch"], "nosuch: cannot be read"),
-        (["before", "x="], "'x=' is neither a path nor NAME=PATH"),
-        (["before", "=after"], "'=after' is neither a path nor NAME=PATH"),
-        (["before", "before=after"], "'before' is the name of two systems; .* NAME=before"),
-        (["before", "before"], "'before' is the name of two systems"),
-    ],
-)
-def test_errors(folder, arguments, message):
-    with pytest.raises(EvaluationError, match=message):
-        run(arguments, **SETTINGS)

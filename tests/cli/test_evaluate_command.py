@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 
 import pytest
 from cases import by_text
@@ -11,10 +10,8 @@ from command_line import as_function
 
 import isoglot
 from isoglot.cli import evaluate as verb
-from isoglot.cli.evaluate import open_subject
-from isoglot.cli.main import main
 from isoglot.cli.tasks import tasks as show_list
-from isoglot.errors import EvaluationError, IsoglotError, OutputError
+from isoglot.errors import EvaluationError, OutputError
 from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.sts import Sts
 
@@ -55,16 +52,14 @@ def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, mon
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_loses_no_finished_scores(data, monkeypatch, capsys, number, code):
+def test_a_signal_loses_no_finished_scores(data, monkeypatch, run_main, number, code):
     before = signal.getsignal(number)
     monkeypatch.setattr(Sts, "run", lambda *_, **__: signal.raise_signal(number))
     (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
-    words = ["evaluate", "--function", "cases:by_text", "--tasks", "tatoeba,sts", "--data", data, "-o", data / "scores"]
-    monkeypatch.setattr(sys, "argv", ["isoglot", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == code
-    assert capsys.readouterr().err.splitlines()[-1].startswith("isoglot: interrupted")
+    words = ("--function", "cases:by_text", "--tasks", "tatoeba,sts", "--data", data, "-o", data / "scores")
+    ended, _, err = run_main("evaluate", *words)
+    assert ended == code
+    assert err.splitlines()[-1].startswith("isoglot: interrupted")
     assert {score.task for score in read_results(data / "scores")} == {"tatoeba"}
     assert signal.getsignal(number) is before
 
@@ -90,27 +85,10 @@ def test_without_a_finished_task_nothing_is_written(data):
     assert not (data / "scores").exists()
 
 
-@pytest.mark.parametrize("option", [{"pooling": "cls"}, {"prompt": "query: "}, {"max_length": 7}])
-def test_what_has_no_effect_is_refused(data, option):
-    (name,) = option
-    with pytest.raises(EvaluationError, match=rf"^--{name.replace('_', '-')} is for a MODEL"):
-        open_subject(None, "cases:by_text", **option)
-    with pytest.raises(EvaluationError, match=r"--vectors and --texts"):
-        open_subject("glove-6b-50d", texts=data)
-
-
-def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_encoded(data):
+def test_a_cache_that_cannot_be_written_to_is_told_before_anything_is_encoded(data):
     (data / "file").write_text("")
-    for places in ({"output": data / "file", "cache": None}, {"output": data / "new", "cache": data / "file" / "deep"}):
-        with pytest.raises(OutputError, match=r"file: is a file|file is not a folder"):
-            evaluate_verb(data=data, function="cases:by_text", tasks="tatoeba", **places)
-    with pytest.raises(OutputError, match="is a folder"):
-        evaluate_verb(output=data, data=data, tasks="tatoeba", texts_only=True)
-
-
-def test_a_name_that_is_no_function(data):
-    with pytest.raises(IsoglotError, match=r"^--function math:pi: .*float"):
-        open_subject(None, "math:pi")
+    with pytest.raises(OutputError, match="file is not a folder"):
+        evaluate_verb(output=data / "new", cache=data / "file/deep", data=data, function="cases:by_text")
 
 
 def test_results_are_written_though_the_page_fails(data, monkeypatch):

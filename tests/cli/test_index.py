@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import shutil
-import signal
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -22,9 +18,8 @@ from isoglot.cli.export import export as export_verb
 from isoglot.cli.index import index as index_verb
 from isoglot.cli.search import _marked
 from isoglot.cli.search import search as search_verb
-from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, IsoglotError, OutputError
-from isoglot.index import Index, SearchError, table
+from isoglot.errors import CorpusError, OutputError
+from isoglot.index import Index, SearchError
 
 export = as_function(export_verb)
 search = as_function(search_verb)
@@ -121,24 +116,6 @@ def test_queries_that_are_none_are_refused(folder, query, message):
         search(folder, ["cat", query])
 
 
-@pytest.mark.parametrize("k", [8, 9, 10**12, 10**30])
-def test_more_than_there_is_gives_all_there_is(folder, capsys, k):
-    capsys.readouterr()
-    search(folder, ["the cat", "a dog"], k=k)
-    out, err = capsys.readouterr()
-    assert out.count("\n") == 2 * 8
-    assert ("only 8 sentences exist" in err) == (k > 8)
-
-
-@pytest.mark.parametrize("line", [b"a\0b", b"\0", b"x" * 1_000_000])
-def test_odd_lines_are_queries_too(folder, capsys, monkeypatch, line):
-    capsys.readouterr()
-    from_stdin(monkeypatch, line)
-    search(folder, [], k=2, as_json=True)
-    (found,) = [json.loads(one) for one in lines_of(capsys)]
-    assert (found["query"], len(found["hits"])) == (line.decode(), 2)
-
-
 def test_tabs_and_line_ends_in_a_text_do_not_break_lines(folder, capsys, tmp_path):
     (tmp_path / "more.jsonl").write_text(json.dumps({"text": "a\tb\nc\rd", "id": "odd"}) + "\n")
     index([str(tmp_path / "model"), str(tmp_path / "more.jsonl")], folder)
@@ -160,130 +137,12 @@ def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):
     assert "0 sentences added, 9 already there; 9 in the index (hnsw)" in capsys.readouterr().err
 
 
-def test_another_model_or_another_prompt_is_refused(folder, tmp_path, toy_tokenizer):
-    StaticEncoder.create(toy_tokenizer, 8, seed=5).save(tmp_path / "other")
-    source = str(tmp_path / "eng.txt")
-    with pytest.raises(SearchError, match="is not the model of this index"):
-        index([str(tmp_path / "other"), source], folder)
-    with pytest.raises(SearchError, match="is not the model of this index"):
-        search(folder, ["cat"], model=str(tmp_path / "other"))
-    with pytest.raises(SearchError, match="made with prompt None, not 'x'"):
-        index([str(tmp_path / "model"), source], folder, prompt="x")
-    (tmp_path / "model").rename(tmp_path / "moved")
-    search(folder, ["cat"], model=str(tmp_path / "moved"))
-
-
-def test_prompts_are_remembered(tmp_path, toy_static, capsys):
-    toy_static.save(tmp_path / "model")
-    (tmp_path / "a.txt").write_text("The cat\n")
-    where = ([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "i")
-    index(*where, prompt="A dog ", query_prompt="A dog runs ")
-    index(*where)
-    assert "0 sentences added, 1 already there" in capsys.readouterr().err
-    search(tmp_path / "i", ["The cat"])
-    assert float(lines_of(capsys)[0].split("\t")[2]) < 0.9999
-    with Index.open(tmp_path / "i") as made:
-        assert (made.origin.prompt, made.origin.query_prompt) == ("A dog ", "A dog runs ")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"), [({"kind": "nonsense"}, "is not a kind"), ({"language": "qqqq"}, "unknown language")]
-)
-def test_wrong_options_make_nothing(tmp_path, toy_static, options, message):
-    toy_static.save(tmp_path / "model")
-    (tmp_path / "a.txt").write_text("The cat\n")
-    with pytest.raises(IsoglotError, match=message):
-        index([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "i", **options)
-    assert not (tmp_path / "i").exists()
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"a\0b\xc1"])
-def test_a_file_that_cannot_be_read_binds_no_folder(tmp_path, toy_static, content):
-    toy_static.save(tmp_path / "model")
-    if content is not None:
-        (tmp_path / "a.txt").write_bytes(content)
-    with pytest.raises(CorpusError, match=r"a\.txt"):
-        index([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "i", prompt="x")
-    assert not (tmp_path / "i").exists()
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from isoglot.cli.main import app
-from isoglot.index import table
-table.ROWS = 4
-folder, at = sys.argv[1], int(sys.argv[2])
-met = []
-
-def watch(event, arguments):
-    if event in ("os.rename", "os.remove") and f"{folder}/i/" in str(arguments[0]):
-        met.append(event)
-        if len(met) == at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sync = os.fsync
-def synced(descriptor):  # before and after vectors are on disk, and before their rows are counted
-    watch("os.rename", [f"{folder}/i/"])
-    sync(descriptor)
-    watch("os.rename", [f"{folder}/i/"])
-os.fsync = synced
-
-sys.addaudithook(watch)
-words = f"index {folder}/model eng={folder}/more.txt -o {folder}/i --kind hnsw"
-app(words.split(), standalone_mode=False)
-print(len(met))
-"""
-
-
 def content(folder):
     """Names and bytes of the files, and what the database says."""
     with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
         tables = [connection.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES]
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "index.sqlite"]
     return [(path.relative_to(folder), path.read_bytes()) for path in files], tables
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
-def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_path, toy_static, monkeypatch):
-    """Before every renaming and removing of a file in the folder, and around every sync, each on the same index."""
-    monkeypatch.setattr(table, "ROWS", 4)
-    toy_static.save(tmp_path / "model")
-    (tmp_path / "more.txt").write_text("".join(f"{word} {i}\n" for i in range(5) for word in ("cat", "mat")))
-    (tmp_path / "first.txt").write_text("The cat\nA dog\nruns\n")
-    index([str(tmp_path / "model"), str(tmp_path / "first.txt")], tmp_path / "i", kind="hnsw")
-
-    def append(at):
-        return subprocess.run(
-            [sys.executable, "-c", KILLED, str(tmp_path), str(at)], capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-
-    shutil.copytree(tmp_path / "i", tmp_path / "before")
-    whole = append(-1)
-    assert whole.returncode == 0, whole.stderr
-    expected, moments = content(tmp_path / "i"), int(whole.stdout.splitlines()[-1])
-    assert moments > 6
-    for at in range(1, moments + 1):
-        shutil.rmtree(tmp_path / "i")
-        shutil.copytree(tmp_path / "before", tmp_path / "i")
-        assert append(at).returncode == -signal.SIGKILL
-        with Index.open(tmp_path / "i") as made:  # whole pieces, whatever the moment
-            assert len(made) in (3, 7, 11, 13)
-            assert made.search(made.vectors([2]), 1)[0][0].row == 2
-        index([str(tmp_path / "model"), f"eng={tmp_path}/more.txt"], tmp_path / "i", kind="hnsw")
-        found = content(tmp_path / "i")
-        assert [name for name, _ in found[0]] == [name for name, _ in expected[0]], at
-        assert found == expected
-
-
-def test_export_writes_every_row(folder, tmp_path, capsys):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    export(folder, tmp_path / "out.parquet")
-    assert "8 sentences" in capsys.readouterr().err
-    table = parquet.read_table(tmp_path / "out.parquet")
-    assert table["text"].to_pylist() == [text for lines in LINES.values() for text in lines]
 
 
 @pytest.mark.parametrize("name", [".", "index.sqlite", "new.parquet"])

@@ -21,6 +21,11 @@ HEAVY = "streams.0.objectives.0.weight=1e9"
 
 
 @pytest.fixture
+def run(run_main):
+    return run_main
+
+
+@pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ISOGLOT_DEBUG", "0")  # so that it is put back to nothing afterwards
@@ -29,20 +34,6 @@ def project(tmp_path, monkeypatch):
     write_corpus(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE)
     return tmp_path
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command and give its exit code, stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["isoglot", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return call
 
 
 @pytest.mark.parametrize("word", ["a\udcff", "a\0b"])
@@ -129,23 +120,6 @@ def test_a_cache_is_kept_and_a_second_run_writes_the_same_bytes(trained, run):
     assert len(list((trained / "vectors").rglob("*.*"))) >= 1
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("run/model", "--function", "json:loads"), "specify one thing to evaluate"),
-        (("--function", "json:nothing"), "--function json:nothing: "),
-        (("--function", "no.such:thing"), "--function no.such:thing: "),
-        (("--vectors", "v.npy"), "--vectors and --texts"),
-        (("--function", "json:loads", "--cache", "c"), "a cache needs an encoder"),
-    ],
-)
-def test_what_is_evaluated_must_be_said_clearly(project, run, words, message):
-    code, _, err = run("evaluate", *words, *TATOEBA, "--output", "scores")
-    assert code == 1
-    assert message in err
-    assert not (project / "scores").exists()
-
-
 def test_a_suite_prints_the_papers_row_and_says_what_it_lacks(trained, run):
     words = ("--data", "dev", "--tasks", "quick", "--output", "quick")
     code, out, err = run("evaluate", "run/model", *words)
@@ -154,15 +128,6 @@ def test_a_suite_prints_the_papers_row_and_says_what_it_lacks(trained, run):
     assert "STS17, 5 tracks: no sts17 tracks-5 spearman" in out
     assert "sts17: no data in dev;" in err
     assert "Suite quick" in (trained / "quick" / "results.md").read_text()
-
-
-def test_results_are_compared_and_made_a_page(trained, run):
-    code, out, _ = run("compare", "a=scores", "b=scores", "--resamples", "50", "--output", "compared")
-    assert code == 0
-    assert "deu-eng" in out
-    assert (trained / "compared" / "compare.md").exists()
-    assert run("report", "scores", "scores", "--seen", "de", "--output", "both.html")[0] == 0
-    assert "<html" in (trained / "both.html").read_text()
 
 
 def test_seeds_give_mean_and_deviation(project, run):
@@ -212,8 +177,6 @@ def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
         (["train", "tiny.toml", "--output", "tiny.toml"], "tiny.toml"),
         (["evaluate", "nosuch", "--data", "dev", "--output", "x"], "nosuch"),
         (["encode", "nosuch", "tiny.toml", "--output", "x.npy"], "nosuch"),
-        (["models", "get", "nosuch"], "nosuch"),
-        (["recipe", "show", "nosuch"], "neither a file nor a packaged recipe"),
     ],
 )
 def test_errors_are_one_line(project, run, arguments, message):

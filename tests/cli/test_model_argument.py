@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.main import main
 from isoglot.cli.options import model_and_files
-from isoglot.encoders import StaticEncoder, load
+from isoglot.encoders import StaticEncoder
 from isoglot.errors import EncoderError
 from isoglot.model import packaged
 
@@ -79,37 +76,15 @@ def test_the_environment_has_the_last_word(place, monkeypatch):
         ("negatives a.tsv -o out.jsonl", "out.jsonl"),
     ],
 )
-def test_every_verb_works_without_a_model(words, made, place, monkeypatch, capsys):
+def test_every_verb_works_without_a_model(words, made, place, run_main):
     (place / "a.tsv").write_text("eng\tdeu\none\teins\ntwo\tzwei\nthree\tdrei\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["isoglot", *words.split()])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code, capsys.readouterr().err
+    code, _, err = run_main(*words.split())
+    assert code == 0, err
     assert (place / made).exists()
-    assert "model: isoglot-small" in capsys.readouterr().err
+    assert "model: isoglot-small" in err
 
 
-def test_a_file_is_searched_without_an_index(place, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["isoglot", "search", "a.deu", SENTENCES[2], "-k", "1"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-    assert capsys.readouterr().out.rstrip().split("\t")[5] == SENTENCES[2]
-
-
-def test_convert_changes_the_weights_and_back(place, monkeypatch, capsys):
-    for words in (
-        "convert isoglot-small -o full --weights float32",
-        "convert full -o small --weights int4 --words int8",
-    ):
-        monkeypatch.setattr(sys, "argv", ["isoglot", *words.split()])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert not ended.value.code
-    assert "MB: small" in capsys.readouterr().err
-    assert (load("small").encode(SENTENCES) == load("full").encode(SENTENCES)).all()
-    monkeypatch.setattr(sys, "argv", ["isoglot", "convert", "full", "-o", "small", "--weights", "int5"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    assert "'int5'" in capsys.readouterr().err
+def test_a_file_is_searched_without_an_index(place, run_main):
+    code, out, _ = run_main("search", "a.deu", SENTENCES[2], "-k", 1)
+    assert code == 0
+    assert out.rstrip().split("\t")[5] == SENTENCES[2]

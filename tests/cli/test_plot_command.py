@@ -11,7 +11,6 @@ from command_line import as_function
 from isoglot.cli.plot import plot as plot_verb
 from isoglot.cli.signatures import expand_options
 from isoglot.data.readers.files import read_files
-from isoglot.errors import CorpusError, EvaluationError
 from isoglot.report.plot import LIMIT
 
 plot = as_function(plot_verb)
@@ -97,42 +96,6 @@ def test_labels_and_extras_colour(folder):
 def test_a_language_that_is_not_known_is_named_so(folder):
     run("model", [folder / "plain.txt"], folder / "map.svg", method="pca")
     assert "language unknown" in words(folder / "map.svg")
-
-
-@pytest.mark.parametrize(
-    ("names", "output", "options", "error", "message"),
-    [
-        (["news.eng"], "map.gif", {}, EvaluationError, r"map\.gif: "),
-        (["news.eng"], "map.png", {"parallel": True}, CorpusError, "two files or more"),
-        (["news.eng"], "map.png", {"method": "mds"}, EvaluationError, "'mds'"),
-        (["news.eng"], "map.png", {"color": "topic"}, EvaluationError, "no such extra"),
-        (["news.eng", "plain.txt"], "map.png", {"parallel": True}, CorpusError, r"plain\.txt"),
-        (["absent.txt"], "map.png", {}, CorpusError, "no such file"),
-        (["news.eng"], "map.png", {"languages": ["xx"]}, CorpusError, "unknown language 'xx'"),
-        (["news.eng"], "map.png", {"languages": ["eng", "deu"]}, CorpusError, "got 2 languages"),
-        (
-            ["news.eng", "news.deu"],
-            "map.png",
-            {"languages": ["a", "b", "c"], "parallel": True},
-            CorpusError,
-            "3 languages",
-        ),
-    ],
-)
-def test_errors(folder, names, output, options, error, message):
-    options = {"method": "pca", **options}
-    with pytest.raises(error, match=message):
-        run("model", [folder / name for name in names], folder / output, **options)
-    assert not (folder / output).exists()
-
-
-@pytest.mark.parametrize("lines", [11, 13])
-def test_labels_must_be_as_many_as_groups(folder, lines):
-    (folder / "labels").write_text("x\n" * lines, encoding="utf-8")
-    with pytest.raises(EvaluationError, match=f"{lines} for 12"):
-        run("model", [folder / "news.eng"], folder / "map.png", labels=folder / "labels")
-    with pytest.raises(CorpusError, match=r"plain\.txt:2: is empty"):
-        run("model", [folder / "plain.txt"], folder / "map.png", labels=folder / "labels")
 
 
 def test_the_limit_is_the_one_of_the_report():

@@ -225,10 +225,17 @@ def test_an_encoding_does_not_begin_anew_in_the_finished_file_of_another(project
     assert [name for name in tree() if name.startswith((".", "x.npy"))] == ["x.npy"]
 
 
-@pytest.mark.parametrize("verb", ["index", "evaluate", "demo", "encode --ray", "train"])
-def test_one_run_at_a_time(project, verb):
-    with locked_elsewhere("out"), pytest.raises(OutputError, match="out: another process"):
-        run(*[word if word != "x" else "m" for word in VERBS[verb]], "-o", "out")
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [
+        *((verb, ()) for verb in ("index", "evaluate", "demo", "encode --ray", "train", "mine", "wikipedia")),
+        *((verb, ("--work", "held")) for verb in ("mine", "wikipedia")),
+    ],
+)
+def test_one_run_at_a_time(project, verb, more):
+    held = "held" if more else "out"
+    with locked_elsewhere(held), pytest.raises(OutputError, match=f"{held}: another process"):
+        run(*[word if word != "x" else "m" for word in VERBS[verb]], "-o", "out", *more)
 
 
 @pytest.mark.slow

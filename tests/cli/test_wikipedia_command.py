@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import locked_elsewhere, runner
+from command_line import runner
 
 from isoglot.cli.wikipedia import wikipedia
-from isoglot.errors import CorpusError, IsoglotError, OutputError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "data" / "wikipedia"))
 
@@ -55,31 +54,3 @@ def test_every_option_reaches_the_report(project):
         "keep_lonely": True, "candidates": 3, "share": 4, "size": 5, "seed": 7,
     }  # fmt: skip
     assert Path("kept").is_dir()
-
-
-def test_mistakes_leave_nothing_that_looks_good(project):
-    with pytest.raises(CorpusError, match=r"titles\.tsv: not a MediaWiki XML dump"):
-        run("titles.tsv", "--titles", "titles.tsv", "-o", "out")
-    with pytest.raises(IsoglotError, match=r"--wikidata"):
-        run("en.xml", "-o", "out")
-    assert not Path("out").exists()
-
-
-def test_two_runs_in_one_work_folder(project):
-    for held in ("kept", "out"):
-        with locked_elsewhere(held), pytest.raises(OutputError, match=f"^{held}: another process"):
-            run("en.xml", "--titles", "titles.tsv", "-o", "out", "--work", "kept")
-
-
-def test_paths_without_a_name_or_an_end_are_one_line(project):
-    words = ("en.xml", "--titles", "titles.tsv", "--types", "types.tsv", "-o")
-    with pytest.raises(IsoglotError, match="contains the input"):
-        run(*words, ".")
-    Path("types.tsv").unlink()
-    Path("types.tsv").symlink_to("types.tsv")
-    with pytest.raises(CorpusError, match=r"types\.tsv"):
-        run(*words, "out")
-    Path("loop").symlink_to("loop")
-    with pytest.raises((IsoglotError, OSError)):
-        run("en.xml", "--titles", "titles.tsv", "-o", "loop")
-    assert not Path("out").exists()

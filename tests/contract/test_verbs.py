@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 import typer
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.main import app, main
+from isoglot.cli.main import app
 from isoglot.encoders import Encoder, StaticEncoder, load
 from isoglot.index import Index
 
@@ -44,13 +43,11 @@ def test_a_verb_with_a_model_has_a_device(verb):
     assert "device" in names or verb in COMPUTES_NOTHING or not ("model" in names or verb in TAKES_NO_NAME)
 
 
-def test_help_is_short_too(monkeypatch, capsys):
+def test_help_is_short_too(run_main):
     for verb in ("encode", "data get"):
-        monkeypatch.setattr(sys, "argv", ["isoglot", *verb.split(), "-h"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0
-        assert "Usage" in capsys.readouterr().out
+        code, out, _ = run_main(*verb.split(), "-h")
+        assert code == 0
+        assert "Usage" in out
 
 
 OPENING = [
@@ -89,19 +86,13 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def run(made, tmp_path, monkeypatch, capsys):
+def run(made, tmp_path, monkeypatch, run_main):
     """Run words on a device, in a folder with links to what was made; the exit code and stderr."""
     monkeypatch.chdir(tmp_path)
     for path in made.iterdir():
         (tmp_path / path.name).symlink_to(path)
 
-    def call(words):
-        monkeypatch.setattr(sys, "argv", ["isoglot", *words.split(), "--device", "xpu:3"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, capsys.readouterr().err
-
-    return call
+    return lambda words: run_main(*words.split(), "--device", "xpu:3")[::2]
 
 
 @pytest.mark.parametrize("words", [*OPENING, *TRAINING])

@@ -139,22 +139,6 @@ def test_atomic_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path, c
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_atomic_write_keeps_the_old_file_when_it_fails(tmp_path, error):
-    path = tmp_path / "a"
-    path.write_text("old")
-
-    def fail():
-        with atomic_write(path) as stream:
-            stream.write("half of the n")
-            raise error
-
-    with pytest.raises(OutputError if isinstance(error, OSError) else type(error)):
-        fail()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_atomic_write_follows_links_and_writes_to_devices(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")

@@ -34,13 +34,11 @@ from isoglot.data.readers import (
     read_xnli,
 )
 from isoglot.data.readers.entities import read_table
-from isoglot.data.table import GroupTable
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.wikipedia.dump import open_dump, pages
 from isoglot.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
 from isoglot.wikipedia.titles import Names
-from toys import ToyEncoder
 from wikipedia.wiki_dumps import page, xml
 
 TMX = '<tmx version="1.4"><body><tu><tuv xml:lang="{code}"><seg>{text}</seg></tuv></tu></body></tmx>'
@@ -105,25 +103,6 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, name, content):
         list(READERS[name](path))
     except CorpusError as error:
         check(error, str(path))
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    content=st.builds(
-        lambda wiki, text: f'<mediawiki xml:lang="{wiki}"><page><ns>{text}</ns></page></mediawiki>',
-        st.sampled_from(["de", "en"]),
-        st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="<&\ufffe\uffff"), max_size=6),
-    )
-)
-def test_a_namespace_is_a_number_or_refused(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("ns") / "d.xml"
-    path.write_text(content, encoding="utf-8")
-    try:
-        found = read_dump(path)
-    except CorpusError as error:
-        check(error, f"{path}:1: <ns>")
-    else:
-        assert isinstance(found[0].namespace, int)
 
 
 @pytest.mark.parametrize("number", ["abc", "9" * 5000, "1.5", "\u0661"])
@@ -437,13 +416,6 @@ def test_wikidata_of_another_shape_is_refused(tmp_path):
     assert len(read_wikidata(path)) == 1  # cut inside its last entity
 
 
-def test_extras_of_two_shapes_are_refused(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"texts": ["a"], "extras": {"e": [1, 2]}}\n{"texts": ["b"], "extras": {"e": [1]}}\n')
-    with pytest.raises(CorpusError, match="'e' is one number in some groups and a list in others"):
-        GroupTable.build([("a", read_jsonl(path))], ToyEncoder().tokenize)
-
-
 def test_a_sentence_is_no_language_and_is_not_repeated_whole():
     with pytest.raises(CorpusError, match="unknown language") as caught:
         canonical("x" * 10_000_000)
@@ -494,20 +466,6 @@ def test_files_that_are_no_table_of_vectors(tmp_path, content):
         open_table(path)
     assert str(caught.value).startswith(str(path))
     assert one_line(caught.value)
-
-
-@settings(max_examples=200, deadline=None)
-@given(at=st.integers(0, 200), byte=st.integers(0, 255))
-def test_a_table_with_a_damaged_byte_is_read_or_refused(tmp_path_factory, at, byte):
-    content = bytearray(saved(np.ones((3, 4), np.float32)))
-    content[at % len(content)] = byte
-    path = tmp_path_factory.mktemp("npy") / "v.npy"
-    path.write_bytes(content)
-    try:
-        table = open_table(path)
-        require_finite(table, path)
-    except CorpusError as error:
-        check(error, str(path))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])

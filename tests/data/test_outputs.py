@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from killed import killed_before, tree
 
 from isoglot.data import files
 from isoglot.data.files import (
@@ -41,31 +41,6 @@ def full_after(size):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "open")
-
-
-def killed_before(change, work):
-    """Whether a process that is killed before its `change`-th change of the file system ended before that."""
-    if (child := os.fork()) == 0:
-        seen = 0
-
-        def count(event, arguments):
-            nonlocal seen
-            if event in CHANGES and not (event == "open" and not isinstance(arguments[0], str)):
-                seen += 1
-                if seen == change:
-                    os._exit(9)
-
-        sys.addaudithook(count)
-        work()
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def tree(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def save(target, text):
@@ -99,8 +74,9 @@ def test_a_model_survives_a_kill_at_every_change(tmp_path):
     assert change > 20
 
 
+@pytest.mark.parametrize("by", [None, KeyboardInterrupt()], ids=["killed", "Ctrl-C"])
 @pytest.mark.parametrize("name", ["a", "ä" * 120, "é.npy"])
-def test_a_file_survives_a_kill_at_every_change(tmp_path, name):
+def test_a_file_survives_a_kill_at_every_change(tmp_path, name, by):
     target = tmp_path / name
 
     def write(text):
@@ -109,7 +85,7 @@ def test_a_file_survives_a_kill_at_every_change(tmp_path, name):
 
     for change in range(1, 50):
         write("old")
-        ended = killed_before(change, lambda: write("new"))
+        ended = killed_before(change, lambda: write("new"), by=by)
         assert target.read_text() in ("old", "new")
         write("next")
         assert tree(tmp_path) == {name: b"next"}

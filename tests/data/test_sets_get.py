@@ -6,7 +6,6 @@ import gzip
 import importlib
 import json
 import lzma
-import shutil
 import sys
 from hashlib import sha256
 
@@ -159,16 +158,6 @@ def test_a_damaged_file_is_named_and_got_anew(tmp_path, known, web):
     assert check(one, tmp_path).state == "ok"
 
 
-def test_a_wrong_checksum_writes_nothing_and_is_asked_anew(tmp_path, known, web):
-    known(entry(), {"two.txt": b"other\n"})
-    for _ in range(2):
-        with pytest.raises(CorpusError, match=rf"{BASE}two\.txt: .*sha256 .* 1 lines"):
-            get("toy", tmp_path, network=network(web))
-    assert web.asked["/data.example/sets/two.txt"] == 2
-    assert not (tmp_path / "toy" / "two.txt").exists()
-    assert files_in(tmp_path / "toy") == set()
-
-
 def test_an_interrupted_get_is_made_again(tmp_path, known, web):
     known(entry(), {path: TEXTS[path] for path in ("a/one.txt", "two.txt")})
     web.cut["/data.example/sets/two.txt"] = [5]
@@ -214,46 +203,43 @@ def test_a_set_inside_an_archive(tmp_path, known, web, pack):
     assert files_in(tmp_path / "toy") == {"a/one.txt", "two.txt", "SOURCE"}
 
 
-def test_a_member_that_is_not_there_is_named(tmp_path, known, web):
-    web.pages["/data.example/all.tgz"] = tar({"top/else.txt": b"x"})
-    known(entry(address="https://data.example/all.tgz", rules=(Rule("(.+)", r"!top/\1"),)), {"one.txt": b"x"})
+LOGIN = b"<html>\nlog in\n</html>\n"  # a page that comes with status 200
+ALL = "https://data.example/all"
+INSIDE = {"address": ALL, "rules": (Rule("(.+)", r"!top/\1"),)}
+COUNTS = (Count("one.txt", 1, 2), Count("*.txt", 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "files", "path", "page", "message"),
+    [
+        ({}, {"two.txt": b"other\n"}, "sets/two.txt", b"x", rf"{BASE}two\.txt: .*sha256 .* 1 lines"),
+        (INSIDE, {"one.txt": b"x"}, "all", tar({"top/else.txt": b"x"}), r"all: .*top/one\.txt"),
+        (INSIDE, {"one.txt": b"x"}, "all", LOGIN, rf"^{ALL}: cannot be unpacked .*get it again$"),
+        ({"address": ALL, "unpacked": (("!top/", ""),)}, {}, "all", LOGIN, rf"^{ALL}: cannot be unpacked"),
+        (
+            {"address": ALL, "unpacked": (("", "one.txt"),), "counts": COUNTS},
+            {},
+            "all",
+            LOGIN,
+            rf"^{ALL}: .*3 lines, 2",
+        ),
+        (
+            {"unpacked": (("two.gz", "two.gz"),)},
+            {},
+            "sets/two.gz",
+            b"\x1f\x8bjunk",
+            rf"^{BASE}: two\.gz: cannot be read",
+        ),
+    ],
+)
+def test_what_is_wrong_is_not_kept_and_is_asked_anew(tmp_path, known, web, options, files, path, page, message):
+    known(entry(**options), files)
+    web.pages[f"/data.example/{path}"] = page
     for _ in range(2):
-        with pytest.raises(CorpusError, match=r"all\.tgz: .*top/one\.txt"):
+        with pytest.raises(CorpusError, match=message):
             get("toy", tmp_path, network=network(web))
-    assert web.asked["/data.example/all.tgz"] == 2
-    assert files_in(tmp_path / "toy") == set()
-
-
-@pytest.mark.parametrize("recorded", [True, False])
-def test_an_archive_that_was_none_is_asked_anew(tmp_path, known, web, recorded):
-    """A page for logging in comes with status 200, the archive only the next time."""
-    address = "https://data.example/all.tgz"
-    web.pages["/data.example/all.tgz"] = b"<html>log in</html>"
-    if recorded:
-        known(entry(address=address, rules=(Rule("(.+)", r"!top/\1"),)), {"one.txt": b"x"})
-    else:
-        known(entry(address=address, unpacked=(("!top/", ""),)))
-    with pytest.raises(CorpusError, match=r"^https://data\.example/all\.tgz: cannot be unpacked .*get it again$"):
-        get("toy", tmp_path, network=network(web))
-    assert files_in(tmp_path / "toy") == set()
-    web.pages["/data.example/all.tgz"] = tar({"top/one.txt": b"x"})
-    get("toy", tmp_path, network=network(web))
-    assert (tmp_path / "toy" / "one.txt").read_bytes() == b"x"
-    assert web.asked["/data.example/all.tgz"] == 2
-
-
-def test_what_does_not_have_the_counts_is_refused_and_asked_anew(tmp_path, known, web):
-    web.pages["/data.example/all.txt"] = b"<html>\nlog in\n</html>\n"
-    counts = (Count("one.txt", 1, 2), Count("*.txt", 1, 2))
-    one = known(entry(address="https://data.example/all.txt", unpacked=(("", "one.txt"),), counts=counts))
-    message = r"^https://data\.example/all\.txt: .*one\.txt has 3 lines, 2 expected"
-    with pytest.raises(CorpusError, match=message):
-        get("toy", tmp_path, network=network(web))
-    assert files_in(tmp_path / "toy") == set()
-    web.pages["/data.example/all.txt"] = b"1\n2\n"
-    get("toy", tmp_path, network=network(web))
-    assert check(one, tmp_path).state == "ok"
-    assert files_in(tmp_path / "toy") == {"one.txt", LOCK, "SOURCE"}
+        assert files_in(tmp_path / "toy") == set()
+    assert web.asked[f"/data.example/{path}"] == 2
 
 
 def test_what_a_refused_set_leaves_is_what_was_there(tmp_path, known, web):
@@ -328,16 +314,6 @@ def test_a_download_without_checksums_that_was_interrupted_is_not_there_whole(tm
     assert web.asked["/data.example/sets/a/one.txt"] == 1
 
 
-def test_a_packed_file_that_is_damaged_is_asked_anew(tmp_path, known, web):
-    known(entry(unpacked=(("two.gz", "two.gz"),)))
-    web.pages["/data.example/sets/two.gz"] = b"\x1f\x8bjunk"
-    for _ in range(2):
-        with pytest.raises(CorpusError, match=rf"^{BASE}: two\.gz: cannot be read to its end"):
-            get("toy", tmp_path, network=network(web))
-    assert web.asked["/data.example/sets/two.gz"] == 2
-    assert files_in(tmp_path / "toy") == set()
-
-
 def hub_pages(files, digest=None):
     listing = [{"type": "directory", "path": "data"}, {"type": "file", "path": "README.md"}]
     for path, text in files.items():
@@ -346,27 +322,15 @@ def hub_pages(files, digest=None):
     return pages | {f"/huggingface.co/datasets/org/toy/resolve/abc/{path}": text for path, text in files.items()}
 
 
-def test_a_hub_repository(tmp_path, known, web):
-    known(entry(hub=Hub("org/toy", "abc")))
-    web.pages |= hub_pages({"data/ko-ko.jsonl": b'{"a": 1}\n'})
-    get("toy", tmp_path, network=network(web))
-    assert files_in(tmp_path / "toy") == {"data/ko-ko.jsonl", LOCK, "SOURCE"}
-
-
-def test_of_a_hub_repository_only_its_folder(tmp_path, known, web):
-    known(entry(hub=Hub("org/toy", "abc", "test"), counts=(Count("test/ko.jsonl*", 1, 1),)))
+@pytest.mark.parametrize("folder", ["", "test"])
+def test_a_hub_repository_or_its_folder(tmp_path, known, web, folder):
+    known(entry(hub=Hub("org/toy", "abc", folder)))
     pages = hub_pages({"test/ko.jsonl": b'{"a": 1}\n'})
-    web.pages |= {path.replace("tree/abc?", "tree/abc/test?"): text for path, text in pages.items()}
+    web.pages |= {
+        path.replace("tree/abc?", f"tree/abc/{folder}?" if folder else "tree/abc?"): pages[path] for path in pages
+    }
     get("toy", tmp_path, network=network(web))
     assert files_in(tmp_path / "toy") == {"test/ko.jsonl", LOCK, "SOURCE"}
-
-
-def test_a_hub_repository_of_more_files_than_are_listed_at_once_is_refused(tmp_path, known, web):
-    known(entry(hub=Hub("org/toy", "abc")))
-    web.pages |= hub_pages({f"raw/{number}.jsonl": b"{}\n" for number in range(998)})
-    with pytest.raises(CorpusError, match=r"lists only the first 1,000 of its files at once; download it with the hub"):
-        get("toy", tmp_path, network=network(web))
-    assert files_in(tmp_path / "toy") == set()
 
 
 def test_a_part_of_a_hub_set_is_told_from_the_whole(tmp_path):
@@ -401,25 +365,29 @@ def test_rows_of_parquet_are_counted(tmp_path, monkeypatch):
     assert check(one, tmp_path).state == "missing"
 
 
-def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web):
+LISTED = "/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"
+
+
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        (hub_pages({"a.jsonl": b"x\n"}, digest="0" * 64), "is not the file the hub lists"),
+        (hub_pages({"../a.jsonl": b"x\n"}), "may lead out of the folder"),
+        (
+            hub_pages({f"raw/{number}.jsonl": b"{}\n" for number in range(998)}),
+            "lists only the first 1,000 of its files",
+        ),
+        ({LISTED: b"<html>"}, "listing of its files cannot be read"),
+        ({LISTED: b"[]"}, "no files"),
+        (
+            hub_pages({"a.jsonl": b"x\n"}) | {LISTED: b'[{"type": "file", "path": "a.jsonl", "size": 9}]'},
+            r"a\.jsonl: is not the file the hub lists \(9 bytes\)",
+        ),
+    ],
+)
+def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web, pages, message):
     known(entry(hub=Hub("org/toy", "abc")))
-    web.pages |= hub_pages({"a.jsonl": b"x\n"}, digest="0" * 64)
-    with pytest.raises(CorpusError, match="is not the file the hub lists"):
+    web.pages |= pages
+    with pytest.raises(CorpusError, match=message):
         get("toy", tmp_path, network=network(web))
-    web.pages |= hub_pages({"../a.jsonl": b"x\n"})
-    (tmp_path / "toy" / ".downloads").rename(tmp_path / "before")
-    with pytest.raises(CorpusError, match="may lead out of the folder"):
-        get("toy", tmp_path, network=network(web))
-    (tmp_path / "toy" / ".downloads").rename(tmp_path / "before that")
-    web.pages["/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"] = b"<html>"
-    with pytest.raises(CorpusError, match="listing of its files cannot be read"):
-        get("toy", tmp_path, network=network(web))
-    for listing, message in (
-        (b'[{"type": "file", "path": "a.jsonl", "size": 9}]', r"a\.jsonl: is not the file the hub lists \(9 bytes\)"),
-        (b"[]", "no files"),
-    ):
-        web.pages["/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"] = listing
-        shutil.rmtree(tmp_path / "toy" / ".downloads")
-        with pytest.raises(CorpusError, match=message):
-            get("toy", tmp_path, network=network(web))
-    assert not (tmp_path / "toy" / LOCK).exists()
+    assert {path.partition("/")[0] for path in files_in(tmp_path / "toy")} <= {".downloads"}

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from folders import write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from killed import killed_before, tree
 
 from isoglot.data.readers import read as read_groups
-from isoglot.data.sets import normal
 from isoglot.data.sets.importers import find_parts, import_folder
 from isoglot.data.sets.normal import MANIFEST, Part, Row, Rows, import_set, imported, parts_of, read
 from isoglot.errors import CorpusError, OutputError
@@ -140,58 +136,6 @@ def test_a_cached_set_is_keyed_by_content_and_not_by_size_and_time(tmp_path, mon
         assert read("mine", one, cache=tmp_path / "cache").texts() == [word]
 
 
-@pytest.mark.parametrize("stop", ["first part", "second part", "manifest"])
-def test_an_interrupted_import_can_be_repeated(tmp_path, monkeypatch, stop):
-    write_pairs(tmp_path / "raw", "deu", "fra")
-    calls = []
-
-    def fail(rows, languages, target, real=normal._write):
-        calls.append(target)
-        if stop == "first part" or (stop == "second part" and len(calls) == 2):
-            raise KeyboardInterrupt
-        real(rows, languages, target)
-
-    monkeypatch.setattr(normal, "_write", fail)
-    if stop == "manifest":
-        monkeypatch.setattr(normal, "measure", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
-    assert imported("tatoeba-laser", tmp_path / "tatoeba-laser") == {}
-    monkeypatch.undo()
-    assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 2)
-    assert len(imported("tatoeba-laser", tmp_path / "tatoeba-laser")) == 2
-
-
-def test_an_interrupted_second_import_keeps_the_set(tmp_path, monkeypatch):
-    write_pairs(tmp_path / "raw")
-    import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
-    monkeypatch.setattr(normal, "_write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
-    (part_again,) = imported("tatoeba-laser", tmp_path / "tatoeba-laser").values()
-    assert read("tatoeba-laser", part_again).texts() == ["deu 1"]
-
-
-def test_an_import_that_was_killed_at_its_first_file_can_be_repeated(tmp_path):
-    write_pairs(tmp_path / "raw")
-    write(tmp_path / f"tatoeba-laser/.{MANIFEST}.0123abcd.tmp", "{")
-    assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 1)
-
-
-def test_parts_of_a_killed_import_without_a_manifest_are_written_again(tmp_path):
-    """As earlier versions left them, which wrote the manifest last."""
-    write_pairs(tmp_path / "raw", "deu", "fra")
-    import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
-    target = tmp_path / "tatoeba-laser"
-    for left in (MANIFEST, "test/fra-eng.jsonl"):
-        (target / left).unlink()
-    write(target / "test/.fra-eng.jsonl.0123abcd.tmp", '{"texts": ["fr')
-    assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (target, 2)
-    assert sorted(path.name for path in target.rglob("*") if path.is_file()) == [
-        "deu-eng.jsonl", "fra-eng.jsonl", MANIFEST
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("name", ["test/deu-eng.jsonl", "test/other.jsonl", "notes.txt"])
 def test_files_of_the_user_are_no_parts_of_a_killed_import(tmp_path, name):
     write_pairs(tmp_path / "raw", "deu", "fra")
@@ -201,44 +145,26 @@ def test_files_of_the_user_are_no_parts_of_a_killed_import(tmp_path, name):
     assert (tmp_path / "tatoeba-laser" / name).read_text() == '{"texts": ["mine"], "langs": ["deu"]}\n'
 
 
-STOPPED = """
-import os, signal, sys
-seen, number, at = 0, int(sys.argv[1]), int(sys.argv[2])
-def stop(event, arguments):
-    global seen
-    if event in ("os.rename", "os.mkdir", "open") and "tatoeba-laser" in str(arguments[0]):
-        seen += 1
-        if seen == at:
-            os.kill(os.getpid(), number)
-from isoglot.cli.main import main
-sys.addaudithook(stop)
-sys.argv = ["isoglot", "data", "import", "tatoeba-laser", "raw", "--data", "data"]
-main()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)
-def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_command(tmp_path, number):
+@pytest.mark.skipif(os.name == "nt", reason="forks are of POSIX systems")
+@pytest.mark.parametrize("by", [None, KeyboardInterrupt()], ids=["killed", "Ctrl-C"])
+@pytest.mark.parametrize("again", [False, True], ids=["first", "second"])
+def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_call(tmp_path, by, again):
     write_pairs(tmp_path / "raw", "deu", "fra")
-    environment = {**os.environ, "PYTHONPATH": str(Path(normal.__file__).parents[3])}
 
-    def command(at):
-        words = [sys.executable, "-c", STOPPED, str(int(number)), str(at)]
-        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    def work():
+        return import_folder("tatoeba-laser", tmp_path / "raw", tmp_path / "data")
 
-    def content():
-        files = (path for path in (tmp_path / "data").rglob("*") if path.is_file())
-        return {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in files}
-
-    assert command(0).returncode == 0
-    whole, stopped = content(), 0
-    for at in (1, 2, 3, 4, 6, 9, 12):
-        shutil.rmtree(tmp_path / "data")
-        done = command(at)
-        stopped += done.returncode != 0
-        assert "Traceback" not in done.stderr
-        again = command(0)
-        assert again.returncode == 0, (at, again.stderr)
-        assert content() == whole
-    assert stopped > 3
+    assert work() == (tmp_path / "data/tatoeba-laser", 2)
+    whole = tree(tmp_path / "data")
+    for change in range(1, 100):
+        if not again:
+            shutil.rmtree(tmp_path / "data")
+        ended = killed_before(change, work, by=by)
+        found = imported("tatoeba-laser", tmp_path / "data/tatoeba-laser")
+        assert len(found) == 2 if again or ended else len(found) in (0, 2)
+        assert work()[1] == 2
+        assert tree(tmp_path / "data") == whole
+        if ended:
+            break
+    assert ended
+    assert change > 10

@@ -86,6 +86,9 @@ def test_groups_whose_numbers_differ_are_refused(second):
     for sources in ([("mined", groups)], [("mined", groups[:1]), ("other", groups[1:])]):
         with pytest.raises(CorpusError, match=r"has the numbers .* where others have \['score'\]"):
             GroupTable.build(sources, ENCODER.tokenize)
+    lists = [Group(("a",), ("eng",), extras={"e": numbers}) for numbers in ((1, 2), (1,))]
+    with pytest.raises(CorpusError, match="'e' is one number in some groups and a list in others"):
+        GroupTable.build([("a", lists)], ENCODER.tokenize)
 
 
 @pytest.mark.parametrize("folder", [None, "table"])

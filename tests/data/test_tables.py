@@ -1,18 +1,19 @@
-"""Tables with a header: CSV and XLSX as input of readers, of an index and of mining, and what is wrong with them."""
+"""Tables: CSV and XLSX as input of readers, of an index and of mining, and what is written in each format."""
 
 from __future__ import annotations
 
 import zipfile
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from isoglot.data import filters
-from isoglot.data.formats import columns_of, read_table, read_texts, write_table
+from isoglot.data.formats import columns_of, format_of, read_table, read_texts, write_table
 from isoglot.data.groups import Group
 from isoglot.data.readers import read, read_tsv, reader_of
 from isoglot.data.tmx import write_tmx
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, OutputError
 from isoglot.index import Sentence, read_sentences
 from isoglot.mining.filtering import filter_file
 from isoglot.mining.sentences import gather
@@ -115,24 +116,6 @@ def test_a_header_has_languages_or_roles_or_columns_are_chosen(tmp_path, header,
 def test_numbers_of_columns_by_role_become_extras(tmp_path):
     path = file(tmp_path, "a.csv", "source,target,score,label\na,b,1.5,\n")
     assert list(read_tsv(path, languages="en,de")) == [Group(("a", "b"), ("eng", "deu"), extras={"score": 1.5})]
-    path = file(tmp_path, "b.csv", "source,target,score\na,b,high\n")
-    with pytest.raises(CorpusError, match=r"b\.csv:2: the score 'high'"):
-        list(read_tsv(path))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("name,value\na,b\n", r":1: .*'name' is not a language code; the columns are name, value: .*--columns"),
-        ("en,de\na\n", ":2: a column is missing"),
-        ("en,de\na,b,c\n", ":2: a cell too many"),
-        ('en,de\na,b\n"open,b\n', ":3: is not quoted as CSV"),
-        ("en,de\n", "contains a header and no text"),
-    ],
-)
-def test_wrong_tables_are_named(tmp_path, text, message):
-    with pytest.raises(CorpusError, match=message):
-        list(read_tsv(file(tmp_path, "a.csv", text)))
 
 
 def test_an_index_reads_sentences_of_tables_and_not_lines(tmp_path):
@@ -190,3 +173,40 @@ def test_a_translation_memory_is_filtered_to_another_one(tmp_path):
 def test_sentences_of_tables_are_left_out_of_training(tmp_path):
     path = file(tmp_path, "held-out.csv", CSV)
     assert {"onetwo", "eins", "saynonow", "nein"} < filters.test_sentences(path)
+
+
+COLUMNS = {"score": "double", "id": "string", "text": "string"}
+BLOCKS = [([0.12345678], [7], ["a\tb\nc"]), ([2.0], [None], ["ü"])]
+
+
+@pytest.mark.parametrize(
+    ("form", "header", "text"),
+    [
+        ("tsv", True, "score\tid\ttext\n0.123457\t7\ta b c\n2.000000\t\tü\n"),
+        ("tsv", False, "0.123457\t7\ta b c\n2.000000\t\tü\n"),
+        ("csv", False, 'score,id,text\n0.123457,7,"a\tb\nc"\n2.000000,,ü\n'),
+        ("jsonl", True, '{"score": 0.123457, "id": 7, "text": "a\\tb\\nc"}\n{"score": 2.0, "text": "ü"}\n'),
+    ],
+)
+def test_rows_as_text(form, header, text, tmp_path):
+    assert write_table(tmp_path / "table", form, COLUMNS, BLOCKS, header=header) == 2
+    assert (tmp_path / "table").read_text(encoding="utf-8") == text
+
+
+def test_rows_of_parquet_are_unchanged_but_numbers_in_columns_of_strings(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert write_table(tmp_path / "table", "parquet", COLUMNS, BLOCKS) == 2
+    rows = parquet.read_table(tmp_path / "table").to_pylist()
+    assert rows[0] == {"score": 0.12345678, "id": "7", "text": "a\tb\nc"}
+    assert rows[1]["id"] is None
+
+
+@pytest.mark.parametrize(("name", "given", "form"), [("x.TSV", None, "tsv"), ("x", "tmx", "tmx")])
+def test_a_format_is_given_or_in_the_name(name, given, form):
+    assert format_of(Path(name), given=given) == form
+
+
+@pytest.mark.parametrize(("name", "given", "message"), [("x.xlsx", None, "'.xlsx'"), ("x.tsv", "xlsx", "'xlsx'")])
+def test_what_is_not_a_format(name, given, message):
+    with pytest.raises(OutputError, match=message):
+        format_of(Path(name), given=given)

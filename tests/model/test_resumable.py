@@ -279,3 +279,58 @@ def test_what_cannot_be_read_or_written_leaves_nothing(encoder, lines, tmp_path)
             encode_file(encoder, path, output=output)
     assert path.read_text(encoding="utf-8").splitlines() == texts
     assert sorted(p.name for p in tmp_path.iterdir()) == ["again.txt", "lines.txt"]
+
+
+# Vectors that are kept, as mining keeps them in its work folder
+
+
+def kept(encoder, path, output, **options):
+    """The vectors, and how many lines progress was told of."""
+    told = []
+    found = encode_file(encoder, path, output=output, keep=True, progress=lambda done, _: told.append(done), **options)
+    return np.array(found), told
+
+
+def test_kept_vectors_are_not_encoded_again(encoder, lines, tmp_path):
+    path, texts = lines
+    first, told = kept(encoder, path, tmp_path / "rows.npy")
+    np.testing.assert_allclose(first, encode(encoder, texts), atol=1e-6)
+    assert told
+    again, told = kept(encoder, path, tmp_path / "rows.npy")
+    np.testing.assert_array_equal(again, first)
+    assert told == []
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("change", ["text", "encoder", "dtype"])
+def test_other_lines_another_encoder_or_type_begin_kept_vectors_anew(change, cut, encoder, lines, tmp_path):
+    (path, texts), output = lines, tmp_path / "rows.npy"
+    kept(encoder, path, output)
+    if cut:
+        output.unlink()
+        stopped(encoder, path, output, after=5, keep=True)
+        assert len(Rows(output)) == 4
+    options = {"dtype": "float16"} if change == "dtype" else {}
+    if change == "text":
+        path.write_text("".join(f"{text}\n" for text in reversed(texts)), encoding="utf-8")
+    if change == "encoder":
+        encoder = StaticEncoder.create(build_tokenizer(), 8, seed=2)
+    found, told = kept(encoder, path, output, **options)
+    expected = encode(encoder, texts[::-1] if change == "text" else texts)
+    np.testing.assert_allclose(found, expected, atol=1e-3 if options else 1e-6)
+    assert told
+    assert found.dtype == options.get("dtype", "float32")
+
+
+@pytest.mark.parametrize("damage", ["byte", "journal", "cut", "none left"])
+def test_kept_vectors_that_are_damaged_are_not_read(damage, encoder, lines, tmp_path):
+    (path, _), output = lines, tmp_path / "rows.npy"
+    whole, every = kept(encoder, path, output)
+    file = journal_of(output) if damage == "journal" else output
+    data = bytearray(file.read_bytes())
+    data[-5] ^= 1
+    file.write_bytes(data[:-8] if damage == "cut" else data if damage != "none left" else b"")
+    again, told = kept(encoder, path, output)
+    np.testing.assert_array_equal(again, whole)
+    assert told == every if damage == "none left" else len(every) > len(told) > 0
+    assert kept(encoder, path, output)[1] == []

@@ -8,7 +8,7 @@ import json
 import shlex
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,6 @@ from isoglot.arguments import PositiveInt
 from isoglot.cli import console
 from isoglot.cli.console import say, show_columns, wrapped
 from isoglot.cli.options import Data, DataIfThere, Json, Overrides
-
-if TYPE_CHECKING:
-    from isoglot.data.sets import DataSet
 
 
 def list_sets(data: DataIfThere) -> None:
@@ -29,18 +26,13 @@ def list_sets(data: DataIfThere) -> None:
         there = f" (here: {present(one, data)})" if data else ""
         size = f"{one.rows:,} {one.unit}" if one.rows else "size unknown"
         typer.echo(wrapped(f"{one.name}{there}: {size}; languages: {one.languages}"))
-        typer.echo(wrapped(f"{one.use}; {_known(one)}", indent="  "))
+        known = f"{len(one.files):,} files with checksums"
+        if not one.files:
+            known = "manual download" if one.manual else "no checksums recorded"
+            known += f", expected: {', '.join(map(str, one.counts))}" if one.counts else ""
+        typer.echo(wrapped(f"{one.use}; {known}", indent="  "))
         typer.echo(wrapped(f"licence: {one.licence}; redistribution: {one.redistribution}", indent="  "))
         typer.echo(f"  {one.address}")
-
-
-def _known(one: DataSet) -> str:
-    """How a set is downloaded and verified."""
-    if one.files:
-        return f"{len(one.files):,} files with checksums"
-    counts = ", ".join(map(str, one.counts))
-    how = "manual download" if one.manual else "no checksums recorded"
-    return f"{how}{counts and f', expected: {counts}'}"
 
 
 def get(

@@ -7,7 +7,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,6 @@ from isoglot.cli import console, options
 from isoglot.cli.options import Json, Loading, Output, Settings, Workers
 from isoglot.cli.signatures import Of, split
 from isoglot.errors import EncoderError
-
-if TYPE_CHECKING:
-    from isoglot.scale import Cluster
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 
@@ -62,7 +59,9 @@ def encode(
     devices           devices, one process each, such as cuda:0,cuda:1
     lines             lines per output file, in the folder OUTPUT; requires --ray
     """
+    from isoglot.data.files import check_output, exclusive
     from isoglot.model.output import check_output_precision
+    from isoglot.scale import encode_shards
     from isoglot.scale.encoding import LINES
 
     console.on_interrupt("run the same command again to resume")
@@ -80,8 +79,13 @@ def encode(
             raise EncoderError(f"encode: --ray writes a folder of .npy files; remove --format {form}")
         if output_precision != "float32":
             raise EncoderError("encode: --ray writes floats; remove --output-precision")
-        facts = _encode_on(remote, model, source, output, settings | opening, **pieces)
-        console.say(f"{facts['lines']:,} lines, {facts['dim']} dimensions, {facts['files']} files: {output}")
+        check_output(output, inputs=[model, source], folder=True)
+        with exclusive(output), console.Progress(f"encoding {source.name}", unit="lines") as progress:
+            shards = encode_shards(
+                model, [source], output, cluster=remote, settings=settings | opening, progress=progress, **pieces
+            )
+        facts: dict[str, Any] = {"lines": len(shards), "dim": shards.dim, "files": len(shards.files)}
+        console.say(f"{len(shards):,} lines, {shards.dim} dimensions, {len(shards.files)} files: {output}")
     elif pieces != {"lines": LINES}:
         raise EncoderError("encode: --lines needs --ray; remove it, or add --ray")
     elif devices and workers != 1:
@@ -144,17 +148,3 @@ def _encode(
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
-
-
-def _encode_on(
-    cluster: Cluster, model: str, source: Path, output: Path, settings: Settings, *, lines: int
-) -> dict[str, Any]:
-    from isoglot.data.files import check_output, exclusive
-    from isoglot.scale import encode_shards
-
-    check_output(output, inputs=[model, source], folder=True)
-    with exclusive(output), console.Progress(f"encoding {source.name}", unit="lines") as progress:
-        pieces = encode_shards(
-            model, [source], output, cluster=cluster, lines=lines, settings=settings, progress=progress
-        )
-    return {"lines": len(pieces), "dim": pieces.dim, "files": len(pieces.files)}

@@ -56,7 +56,8 @@ def entities(
     check_outputs(table, table.with_suffix(".json"), inputs=[folder / TABLE, vectors, titles, model, *dumps])
     with exclusive(table):
         if train:
-            vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
+            whole = folder.resolve()  # the model is not inside, where every training run would read it
+            vectors = whole.with_name(f"{whole.name}.{entity_training.MODEL}")
             check_output(vectors, inputs=[titles, *dumps])
             training = entity_training.Training(**settings)
             wiki = entity_training.train(dump or [], vectors, training, report=say, progress=sys.stderr.isatty())
@@ -75,8 +76,3 @@ def entities(
     if missing:
         say(f"{missing:,} have none and are initialized at random: {path.with_suffix('.json')} lists them")
     typer.echo(path)
-
-
-def _beside(folder: Path, ending: str) -> Path:
-    whole = folder.resolve()
-    return whole.with_name(f"{whole.name}.{ending}")

@@ -32,9 +32,12 @@ def negatives(
     from isoglot.data.files import check_output
     from isoglot.data.readers.jsonl import write_jsonl
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
+    from isoglot.settings import BUNDLED
 
     model, (file,) = model_and_files(words, most=1)
-    tests = [_place(path) for path in leakage or []]
+    tests = [
+        BUNDLED / path.removeprefix("bundled:") if path.startswith("bundled:") else Path(path) for path in leakage or []
+    ]
     with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
         check_output(target, inputs=[model, pairs, *tests])
         groups = read_pairs(pairs, languages=split(languages), leakage=tests)
@@ -43,9 +46,3 @@ def negatives(
             mined = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
         write_jsonl(target, mined)
     say(f"{len(mined):,} pairs with up to {settings['count']} hard negatives each: {output}")
-
-
-def _place(path: str) -> Path:
-    from isoglot.settings import BUNDLED
-
-    return BUNDLED / path.removeprefix("bundled:") if path.startswith("bundled:") else Path(path)

@@ -161,19 +161,14 @@ def output_format(path: Path, formats: Mapping[str, str], *, given: str | None =
 
     Raises `OutputError`, which lists the suffixes.
     """
-    by_name = next((form for ending, form in formats.items() if path.name.lower().endswith(ending)), None)
-    if given is None and by_name is not None:
-        return by_name
+    from isoglot.data.formats import format_of
+
     if given is None and not path.suffix:
         return next(iter(formats.values()))
-    if given is None:
-        known = ", ".join(formats)
-        raise OutputError(f"{path}: can't infer the format from the name; use one of {known}, or pass --format")
-    if given not in formats.values():
-        raise OutputError(f"--format {given}: unknown format; {nearest(given, dict.fromkeys(formats.values()))}")
-    if by_name not in (None, given):
-        raise OutputError(f"{path}: the name is of format {by_name}, but --format is {given}; change one of them")
-    return given
+    form = format_of(path, formats, given=given, advice="Or pass --format")
+    if (by_name := formats.get(path.suffix.lower(), form)) != form:
+        raise OutputError(f"{path}: the name is of format {by_name}, but --format is {form}; change one of them")
+    return form
 
 
 def imported(option: str, name: str, expected: str) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -84,28 +84,23 @@ def search(
 
 
 def _stdin(as_json: bool) -> Iterator[str]:
-    for number, line in enumerate(_raw_lines(), 1):
+    for number, line in enumerate(sys.stdin.buffer, 1):
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise CorpusError("is not UTF-8; convert it with iconv", file="stdin", line=number) from error
-        if as_json and text.startswith("{"):
-            yield _checked(_query_of(text, number), "stdin", number)
-        elif text.strip():
-            yield text
-
-
-def _query_of(line: str, number: int) -> str:
-    """The text of a query that is a JSON object. Unknown keys are errors."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"is not JSON ({error}); write {_OBJECT}", file="stdin", line=number) from error
-    if set(found) != {"query"} or not isinstance(found["query"], str):
-        raise CorpusError(
-            f"must be {_OBJECT}, without other keys; options apply to all queries", file="stdin", line=number
-        )
-    return str(found["query"])
+        if not (as_json and text.startswith("{")):
+            if text.strip():
+                yield text
+            continue
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(f"is not JSON ({error}); write {_OBJECT}", file="stdin", line=number) from error
+        if set(found) != {"query"} or not isinstance(found["query"], str):
+            problem = f"must be {_OBJECT}, without other keys; options apply to all queries"
+            raise CorpusError(problem, file="stdin", line=number)
+        yield _checked(found["query"], "stdin", number)
 
 
 def _checked(query: str, where: str, number: int) -> str:
@@ -116,10 +111,6 @@ def _checked(query: str, where: str, number: int) -> str:
     except UnicodeEncodeError as error:  # undecodable bytes of the command line, or an escaped lone surrogate
         raise CorpusError("cannot be encoded as UTF-8; fix the characters", file=where, line=number) from error
     return query
-
-
-def _raw_lines() -> Iterable[bytes]:
-    return sys.stdin.buffer
 
 
 def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:

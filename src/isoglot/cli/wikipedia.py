@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,14 +35,8 @@ def wikipedia(
     sources = Sources(tuple(dumps), **files, limits=Limits(**limits))
     with Progress("", unit="") as progress:
         report = build(sources, output, choice=Choice(**choice), progress=progress.part, report=say, **settings)
-        for line in _lines(report):
-            say(line)
-
-
-def _lines(report: dict[str, Any]) -> Iterator[str]:
-    for lang, counts in report["instances"].items():
-        left_out = ", ".join(f"{count:,} {why}" for why, count in counts.items() if why not in ("eligible", "written"))
-        yield f"{lang}: {counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}; skipped: " + (
-            left_out or "none"
-        )
-    yield f"{report['entities written']:,} entities"
+        for lang, counts in report["instances"].items():
+            named = [f"{count:,} {why}" for why, count in counts.items() if why not in ("eligible", "written")]
+            found = f"{counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}"
+            say(f"{lang}: {found}; skipped: {', '.join(named) or 'none'}")
+        say(f"{report['entities written']:,} entities")

@@ -273,7 +273,11 @@ class Corpus:
         self.release()
         seen = filters.Seen()
         for source in self.sources:
-            groups = self._of(source, seen, counts[source.name])
+            groups = self._allowed(source, counts[source.name])
+            if source.mixing.sample:
+                groups = self._sampled(groups, source, counts[source.name])
+            if self.deduplicate:
+                groups = filters.deduplicate(groups, seen=seen, counts=counts[source.name])
             if keep:
                 spool = self._spools[source.name] = Spool(cache_folder() / "text")
                 groups = spool.write(groups, counts[source.name])
@@ -283,14 +287,6 @@ class Corpus:
         spool, size = self._spools[source.name], source.size()
         yield from spool.read(lambda share: count_bytes(round(share * size)))
         counts.update(spool.counts)
-
-    def _of(self, source: Source, seen: filters.Seen, counts: Counter[str]) -> Iterator[Group]:
-        groups = self._allowed(source, counts)
-        if source.mixing.sample:
-            groups = self._sampled(groups, source, counts)
-        if self.deduplicate:
-            groups = filters.deduplicate(groups, seen=seen, counts=counts)
-        return groups
 
     def _allowed(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
         groups = counted(source.groups(counts), counts, "read")
@@ -408,12 +404,8 @@ def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
 
 def untokenised(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
     """The table of a corpus in memory, without tokens: some 30 bytes for each sentence."""
-
-    def nothing(texts: Sequence[str]) -> Tokens:
-        return Tokens.empty(len(texts))
-
     with corpus.reading("reading", report):
-        return GroupTable.build(corpus.named(), nothing)
+        return GroupTable.build(corpus.named(), lambda texts: Tokens.empty(len(texts)))
 
 
 def _counts(note: Path) -> Counts | None:

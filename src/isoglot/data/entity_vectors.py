@@ -63,8 +63,17 @@ def align(
     else:
         place = {name: row for row, name in enumerate(ids)}
         wanted = _rows((title, place[name]) for title, name in titles if name in place)
+    read = _from_text
+    if first_bytes(vectors)[:1] == _PICKLE:
+        if not allow_pickle:
+            problem = (
+                "is a pickle, which can run any code when it is read; pass it to `isoglot entities --vectors FILE "
+                "--allow-pickle` if you trust where it is from, or save the model as text"
+            )
+            raise CorpusError(problem, file=vectors)
+        read = _from_model
     table: Table | None = None
-    for row, vector in _read(vectors, wanted, allow_pickle=allow_pickle):
+    for row, vector in read(vectors, wanted):
         if table is None:
             table = np.full((len(ids), len(vector)), np.nan, np.float32)
         if np.isnan(table[row, 0]):
@@ -137,22 +146,11 @@ def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {title: row for title, row in rows.items() if row >= 0 and title}
 
 
-def _read(path: Path, wanted: dict[str, int], *, allow_pickle: bool) -> Iterator[tuple[int, Table]]:
-    """Rows and their vectors, in the order of the file."""
-    if first_bytes(path)[:1] == _PICKLE:
-        if not allow_pickle:
-            problem = (
-                "is a pickle, which can run any code when it is read; pass it to `isoglot entities --vectors FILE "
-                "--allow-pickle` if you trust where it is from, or save the model as text"
-            )
-            raise CorpusError(problem, file=path)
-        yield from _from_model(path, wanted)
-    else:
-        yield from _from_text(path, wanted)
-
-
 def _from_text(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
-    """`ENTITY/A title TAB 0.1 0.2 ...`, or `ENTITY/A_title 0.1 0.2 ...` where words are separated by spaces, too."""
+    """Rows and their vectors, in the order of the file.
+
+    They are `ENTITY/A title TAB 0.1 0.2 ...`, or `ENTITY/A_title 0.1 0.2 ...` where words are between spaces, too.
+    """
     width, entities = 0, 0
     for number, line in read_lines(path):
         if not line.startswith(_PREFIX):

@@ -151,7 +151,9 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
             count_bytes(file.tell() - done)
             done = file.tell()
             if size == 0:
-                _refuse_binary(block, path)
+                kind, advice = binary_format(block)
+                if kind and not _is_text(block):
+                    raise CorpusError(f"is {kind}, not text; {advice}", file=path)
             text = block if size or keep_bom else block.removeprefix(_BOM)
             size += len(text)
             lines += text.count(b"\n")
@@ -169,6 +171,12 @@ def first_bytes(path: str | Path) -> bytes:
 def without_compression(name: str) -> str:
     """A file name without its ending `.gz`, `.xz` or `.bz2`."""
     return name[: name.rindex(".")] if name.endswith(COMPRESSED) else name
+
+
+def stored(folder: Path, name: str) -> Path | None:
+    """The location of a file in a folder, plain or compressed in any way; the plain one of several copies."""
+    plain = without_compression(name)
+    return next((path for ending in ("", *COMPRESSED) if (path := folder / f"{plain}{ending}").is_file()), None)
 
 
 def hidden(target: Path, ending: str) -> Path:
@@ -245,8 +253,13 @@ def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> 
     """Remove temporary files of killed processes from `folder`, for files of these names."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            found = _TEMPORARY.fullmatch(entry.name)
-            if found is None or not _named(found[1], folder, names):
+            if (found := _TEMPORARY.fullmatch(entry.name)) is None:
+                continue
+            if isinstance(names, re.Pattern):
+                is_named = names.fullmatch(found[1]) is not None
+            else:
+                is_named = any(hidden(folder / name, "").name == f".{found[1]}." for name in names)
+            if not is_named:
                 continue
             with suppress(OSError):
                 descriptor = os.open(entry.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
@@ -255,12 +268,6 @@ def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> 
                         Path(entry.path).unlink()
                 finally:
                     os.close(descriptor)
-
-
-def _named(name: str, folder: Path, names: Collection[str] | re.Pattern[str]) -> bool:
-    if isinstance(names, re.Pattern):
-        return names.fullmatch(name) is not None
-    return any(hidden(folder / known, "").name == f".{name}." for known in names)
 
 
 def _lock(descriptor: int) -> bool:
@@ -365,17 +372,11 @@ def check_outputs(*paths: str | Path | None, inputs: Iterable[str | Path | None]
         target = os.path.realpath(path)
         if _is_device(Path(target)):
             continue
-        same = [other for place, other in targets.items() if place == target or _is_same(place, target)]
-        if same:
-            raise OutputError(f"{path}: is the output {same[0]} too; choose another name for one of them")
+        there = Path(target).exists()
+        for place, other in targets.items():
+            if place == target or (there and Path(place).exists() and Path(place).samefile(target)):
+                raise OutputError(f"{path}: is the output {other} too; choose another name for one of them")
         targets[target] = path
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Whether two names lead to one existing file, as hard links do."""
-    with suppress(OSError):
-        return Path(one).samefile(other)
-    return False
 
 
 def _must_be_a_name(path: str | Path, *, folder: bool) -> None:
@@ -693,15 +694,7 @@ def binary_format(block: bytes) -> tuple[str, str]:
     """The binary format that the first bytes indicate, and what to do with such a file; empty: unknown."""
     if block.startswith(_TAR, _TAR_AT):
         return "a tar archive", _UNPACK
-    found = ((kind, advice) for signature, kind, advice in _SIGNATURES if block.startswith(signature))
-    return next(found, ("", ""))
-
-
-def _refuse_binary(block: bytes, path: str | Path) -> None:
-    """Reject what begins like a known format, unless all of the first block is text."""
-    kind, advice = binary_format(block)
-    if kind and not _is_text(block):
-        raise CorpusError(f"is {kind}, not text; {advice}", file=path)
+    return next(((kind, advice) for mark, kind, advice in _SIGNATURES if block.startswith(mark)), ("", ""))
 
 
 def _is_text(block: bytes) -> bool:
@@ -723,7 +716,16 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
     try:
         lines = block.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise _not_utf8(block, path, first, error) from None
+        line = first + block.count(b"\n", 0, error.start)
+        column = error.start - (block.rfind(b"\n", 0, error.start) + 1)
+        guess = "LATIN1"
+        if first == 1 and block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+            guess = "UTF-32"
+        elif first == 1 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            guess = "UTF-16"
+        problem = f"byte 0x{block[error.start]:02x} at position {column} is not UTF-8"
+        problem += f"; convert the file, for instance with: iconv -f {guess} -t UTF-8"
+        raise CorpusError(problem, file=path, line=line) from None
     if b"\0" in block:
         line = first + block.count(b"\n", 0, block.index(b"\0"))
         wide = first == 1 and max(block[0:64:2].count(0), block[1:64:2].count(0)) > max(4, len(block[:64]) // 4)
@@ -734,22 +736,6 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
     if b"\r" in block:
         return [line[:-1] if line.endswith("\r") else line for line in lines]
     return lines
-
-
-def _not_utf8(block: bytes, path: str | Path, first: int, error: UnicodeDecodeError) -> CorpusError:
-    line = first + block.count(b"\n", 0, error.start)
-    column = error.start - (block.rfind(b"\n", 0, error.start) + 1)
-    guess = "LATIN1"
-    if first == 1 and block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        guess = "UTF-32"
-    elif first == 1 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        guess = "UTF-16"
-    return CorpusError(
-        f"byte 0x{block[error.start]:02x} at position {column} is not UTF-8; "
-        f"convert the file, for instance with: iconv -f {guess} -t UTF-8",
-        file=path,
-        line=line,
-    )
 
 
 def _is_device(path: Path) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import compress, islice
@@ -61,7 +61,11 @@ def select_languages(
         codes = group.langs + group.hard_langs
         if codes not in untouched:
             untouched[codes] = all(matches(code, wanted) for code in codes)
-        kept = group if untouched[codes] else _limited(group, wanted)
+        kept = group
+        if not untouched[codes]:
+            texts, langs = _matching(group.texts, group.langs, wanted)
+            hard, hard_langs = _matching(group.hard_negatives, group.hard_langs, wanted)
+            kept = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
         if len(kept.texts) < min(smallest, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
@@ -89,18 +93,11 @@ def deduplicate(
         counts["repeated"] += len(block) - int(fresh.sum())
 
 
-def _limited(group: Group, wanted: frozenset[str]) -> Group:
-    kept = [(text, code) for text, code in zip(group.texts, group.langs, strict=True) if matches(code, wanted)]
-    hard = [
-        (text, code) for text, code in zip(group.hard_negatives, group.hard_langs, strict=True) if matches(code, wanted)
-    ]
-    return replace(
-        group,
-        texts=tuple(text for text, _ in kept),
-        langs=tuple(code for _, code in kept),
-        hard_negatives=tuple(text for text, _ in hard),
-        hard_langs=tuple(code for _, code in hard),
-    )
+def _matching(
+    texts: Sequence[str], codes: Sequence[str], wanted: frozenset[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    chosen = [matches(code, wanted) for code in codes]
+    return tuple(compress(texts, chosen)), tuple(compress(codes, chosen))
 
 
 def _hash_group(group: Group) -> int:
@@ -149,23 +146,19 @@ def files_in(path: str | Path) -> list[Path]:
     """
     root = Path(path)
     if root.is_dir():
-        found = sorted(file for file in root.rglob("*") if file.is_file() and not _hidden(file.relative_to(root)))
+        found = [
+            file
+            for file in sorted(root.rglob("*"))
+            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(root).parts)
+        ]
     elif not root.exists() and any(mark in str(path) for mark in "*?["):
-        found = sorted(file for file in _matching(root) if file.is_file())
+        anchor = Path(root.anchor)
+        found = sorted(file for file in anchor.glob(str(root.relative_to(anchor))) if file.is_file())
     else:
         return [root]
     if not found:
         raise CorpusError("contains no files of test sentences; check the name", file=path)
     return found
-
-
-def _matching(pattern: Path) -> Iterator[Path]:
-    anchor = Path(pattern.anchor)
-    yield from anchor.glob(str(pattern.relative_to(anchor)))
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _sentences(path: Path) -> Iterator[str]:

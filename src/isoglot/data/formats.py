@@ -114,7 +114,14 @@ def read_records(path: str | Path, *, skip_blank: bool = False) -> Records:
     A blank line is an error unless `skip_blank`.
     """
     if input_format(path) == "parquet":
-        yield from _parquet_records(path)
+        parquet, failed = _pyarrow(path)
+        try:
+            with parquet.ParquetFile(path) as file:
+                names = [name for name in file.schema_arrow.names if name != "vector"]
+                batches = file.iter_batches(_BLOCK, columns=names)
+                yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
+        except (failed, OSError) as error:
+            raise CorpusError(f"cannot be read as Parquet ({error}); write or export it again", file=path) from error
         return
     for number, line in read_lines(path):
         if line.strip() or not skip_blank:
@@ -213,7 +220,8 @@ def _xlsx_cells(path: str | Path) -> Cells:
             sheet.reset_dimensions()  # what the file says of its size may be wrong
             width = 0
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-                cells = ["" if cell is None else _plain(cell) for cell in row]
+                whole = (int(one) if isinstance(one, float) and one.is_integer() else one for one in row)
+                cells = ["" if cell is None else str(cell) for cell in whole]
                 while len(cells) > width and not cells[-1].strip():
                     del cells[-1]
                 if cells and any(map(str.strip, cells)):
@@ -224,21 +232,6 @@ def _xlsx_cells(path: str | Path) -> Cells:
     except (BadZipFile, KeyError, ValueError, TypeError, IndexError, SyntaxError, EOFError) as error:
         # zipfile, openpyxl and the XML parser raise these for damaged files
         raise CorpusError(f"cannot be read as an XLSX workbook ({error}); save it again", file=path) from error
-
-
-def _plain(cell: object) -> str:
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-
-
-def _parquet_records(path: str | Path) -> Records:
-    parquet, failed = _pyarrow(path)
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = [name for name in file.schema_arrow.names if name != "vector"]
-            batches = file.iter_batches(_BLOCK, columns=names)
-            yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
-    except (failed, OSError) as error:
-        raise CorpusError(f"cannot be read as Parquet ({error}); write or export it again", file=path) from error
 
 
 def parquet_metadata(path: str | Path, name: str) -> str:
@@ -271,10 +264,6 @@ def one_line(text: str) -> str:
 
 def _texts(cells: Iterable[Any]) -> list[str]:
     return [f"{cell:.6f}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in cells]
-
-
-def _tsv_line(row: Mapping[str, Any]) -> str:
-    return "\t".join(map(one_line, _texts(row.values())))
 
 
 def _csv_line(row: Mapping[str, Any]) -> str:
@@ -339,7 +328,7 @@ class Format:
 
 
 FORMATS = {
-    "tsv": Format((".tsv",), _tab_cells, _tsv_line, written=True),
+    "tsv": Format((".tsv",), _tab_cells, lambda row: "\t".join(map(one_line, _texts(row.values()))), written=True),
     "jsonl": Format((".jsonl",), line=_json_line, written=True),
     "tmx": Format((".tmx",), written=True),
     "parquet": Format((".parquet",), written=True),

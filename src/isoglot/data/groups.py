@@ -60,18 +60,15 @@ class Group:
     def __post_init__(self) -> None:
         if not type(self.texts) is type(self.langs) is type(self.hard_negatives) is type(self.hard_langs) is tuple:
             for name in ("texts", "langs", "hard_negatives", "hard_langs"):
-                object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
+                value = getattr(self, name)
+                if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+                    raise TypeError(f"{name} of a Group is {shown(value)}; pass a tuple of strings")
+                object.__setattr__(self, name, tuple(value))
         if len(self.texts) != len(self.langs) or len(self.hard_negatives) != len(self.hard_langs):
             raise ValueError(
                 f"every sentence needs its language: {len(self.texts)} texts with {len(self.langs)} langs, "
                 f"{len(self.hard_negatives)} hard negatives with {len(self.hard_langs)} hard_langs"
             )
-
-
-def _as_tuple(name: str, value: Any) -> tuple[str, ...]:
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} of a Group is {shown(value)}; pass a tuple of strings")
-    return tuple(value)
 
 
 @check_arguments()
@@ -143,7 +140,13 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
     elif roles := roles_in(row):
         group = _by_role(row, roles, languages)
     else:
-        group = _by_language(_unnested(row), skipped)
+        if "translation" in row:
+            if not isinstance(row["translation"], Mapping):
+                raise CorpusError("'translation' must contain an object of language and sentence")
+            # A translation may come with ids and file names; only the key and numbers are used here.
+            others = {name: value for name, value in row.items() if name == "key" or isinstance(value, (int, float))}
+            row = others | dict(row["translation"])
+        group = _by_language(row, skipped)
     if not group.texts and skipped is None:
         raise CorpusError("contains no text in any language; remove it")
     return group
@@ -271,11 +274,8 @@ def _plain_row(row: Mapping[str, Any]) -> Group | None:
     except TypeError:
         return None
     is_plain = type(texts) is list and type(langs) is list and codes is not None and len(codes) == len(texts) > 0
-    return Group(tuple(texts), codes) if is_plain and codes and all(map(_is_text, texts)) else None
-
-
-def _is_text(value: Any) -> bool:
-    return type(value) is str and not value.isspace() and value != ""
+    is_plain = is_plain and all(type(text) is str and text and not text.isspace() for text in texts)
+    return Group(tuple(texts), codes) if is_plain and codes else None
 
 
 @lru_cache(1 << 14)
@@ -338,16 +338,6 @@ def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
     return Group(*_unzipped(texts), str(row.get("key") or ""), extras=numbers)
 
 
-def _unnested(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "translation" not in row:
-        return row
-    if not isinstance(row["translation"], Mapping):
-        raise CorpusError("'translation' must contain an object of language and sentence")
-    # A translation may come with ids and file names; only the key and numbers are used here.
-    others = {name: value for name, value in row.items() if name == "key" or isinstance(value, (int, float))}
-    return others | dict(row["translation"])
-
-
 def _codes(codes: Sequence[str], count: int) -> tuple[str, ...]:
     """One code for each of `count` sentences."""
     if len(codes) > 1:
@@ -396,17 +386,11 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
     value = value.tolist() if hasattr(value, "tolist") else value
-    return (
-        None if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value)) else value
-    )
+    missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
+    return None if missing else value
 
 
 def _kind(value: Any) -> str:
-    name = type(value).__name__
-    return (
-        "None"
-        if value is None
-        else f"a string ({shown(value)})"
-        if isinstance(value, str)
-        else f"a value of type {name}"
-    )
+    if isinstance(value, str):
+        return f"a string ({shown(value)})"
+    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isoglot.data.filters import hash_sentence
 from isoglot.data.groups import Group
@@ -94,28 +93,28 @@ def _join(groups: Iterable[Group], largest: int, counts: Counter[str]) -> Iterat
     for place, group in enumerate(twice):
         if place >= len(plan.part):
             break
-        merged = _place(group, place, plan, growing)
-        if merged is not None:
-            yield merged
+        part = plan.part[place]
+        if part < 0:
+            yield replace(group, key=plan.apart.get(place, group.key))
+            continue
+        plan.waiting[part] -= 1
+        if part not in growing and not plan.waiting[part]:
+            yield replace(group, key=plan.keys[part]) if part in plan.keys else group
+            continue
+        growing.setdefault(part, _Merged()).add(group)
+        if not plan.waiting[part]:
+            yield growing.pop(part).close(plan.keys.get(part))
     if growing or place + 1 != len(plan.part):
         raise CorpusError("the groups to join differ between two readings; read the same in the same order, or a list")
 
 
-def _place(group: Group, place: int, plan: _Plan, growing: dict[int, _Merged]) -> Group | None:
-    """The group to give after reading this one, None while its part waits for more."""
-    part = plan.part[place]
-    if part < 0:
-        return replace(group, key=plan.apart.get(place, group.key))
-    plan.waiting[part] -= 1
-    if part not in growing and not plan.waiting[part]:
-        return replace(group, key=plan.keys[part]) if part in plan.keys else group
-    growing.setdefault(part, _Merged()).add(group)
-    return None if plan.waiting[part] else growing.pop(part).close(plan.keys.get(part))
-
-
 def _plan(groups: Iterable[Group], largest: int) -> _Plan:
-    hashes, lengths = _hash(groups)
-    distinct, inverse = np.unique(hashes, return_inverse=True)
+    hashes, lengths = bytearray(), array("q")
+    for group in groups:
+        lengths.append(len(group.texts))
+        for text, code in zip(group.texts, group.langs, strict=True):
+            hashes += hash_sentence(text, code)
+    distinct, inverse = np.unique(np.frombuffer(bytes(hashes), dtype=np.uint64), return_inverse=True)
     nodes = array("q", inverse.astype(np.int64).tobytes())
     parent, touched = _unite(nodes, lengths, len(distinct), largest)
     roots, part, start = dict[int, int](), array("q"), 0
@@ -132,16 +131,6 @@ def _plan(groups: Iterable[Group], largest: int) -> _Plan:
     names = {root: f"joined-{int(distinct[root]):016x}" for root in apart.values()}
     keys = {roots[root]: name for root, name in names.items() if root in roots}
     return _Plan(part, waiting, {place: names[root] for place, root in apart.items()}, keys)
-
-
-def _hash(groups: Iterable[Group]) -> tuple[NDArray[np.uint64], array[int]]:
-    """The hash of every sentence, end to end, and the number of sentences of each group."""
-    hashes, lengths = bytearray(), array("q")
-    for group in groups:
-        lengths.append(len(group.texts))
-        for text, code in zip(group.texts, group.langs, strict=True):
-            hashes += hash_sentence(text, code)
-    return np.frombuffer(bytes(hashes), dtype=np.uint64), lengths
 
 
 def _unite(nodes: array[int], lengths: array[int], count: int, largest: int) -> tuple[array[int], dict[int, int]]:

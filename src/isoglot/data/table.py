@@ -154,10 +154,6 @@ def _width(value: float | tuple[float, ...]) -> int:
     return len(value) if isinstance(value, tuple) else -1
 
 
-def _texts(group: Group) -> tuple[str, ...]:
-    return group.texts + group.hard_negatives if group.hard_negatives else group.texts
-
-
 @lru_cache(1024)
 def _slots(shape: tuple[int, int]) -> tuple[int, ...]:
     """The slots of the given numbers of texts and hard negatives."""
@@ -189,7 +185,7 @@ class _Writer:
                 self.sources.append(name)
                 iterator: Iterator[Group] = iter(groups)
                 while block := list(islice(iterator, BLOCK)):
-                    texts = [text for group in block for text in _texts(group)]
+                    texts = [text for group in block for text in (*group.texts, *group.hard_negatives)]
                     tokens = thread.submit(tokenize, texts)
                     if waiting is not None:
                         self._write_block(*waiting)

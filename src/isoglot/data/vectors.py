@@ -159,13 +159,9 @@ def write_parquet(
             cells = [
                 pa.FixedSizeListArray.from_arrays(pa.array(np.asarray(part, np.float32).reshape(-1)), kind)
                 if isinstance(kind, int)
-                else pa.array(_as_text(part) if kind == "string" else list(part), kinds[name])
+                else pa.array([one if one is None or kind != "string" else str(one) for one in part], kinds[name])
                 for (name, kind), part in zip(columns.items(), block, strict=True)
             ]
             writer.write_table(pa.table(cells, schema=schema))
             rows += len(block[0])
     return rows
-
-
-def _as_text(cells: Iterable[Any]) -> list[str | None]:
-    return [None if cell is None else str(cell) for cell in cells]

@@ -1,4 +1,4 @@
-"""XML files as a stream of events, for the readers of TMX and of Wikipedia dumps.
+"""XML files as a stream of events or of elements, for TMX, XLIFF, DOCX and Wikipedia dumps.
 
 Expat parses the file block by block, in UTF-8, UTF-16, or the declared encoding of one byte for each character. Only
 the file itself is read: the DTD it refers to is not fetched, and a file that declares entities of its own is rejected,
@@ -7,8 +7,9 @@ as is one that refers to an entity which only that DTD could declare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from isoglot.data.files import read_blocks
@@ -128,17 +129,81 @@ class Gathered:
         """Begin a new record."""
         self._pieces, self._size = [], 0
 
-    def add(self, data: str) -> None:
-        """Append character data. Raises `CorpusError` for a record that grows too long."""
-        self._size += len(data) + 1  # empty and short pieces cost memory too
+    def count(self, size: int) -> None:
+        """Count characters. Raises `CorpusError` for a record that grows too long."""
+        self._size += size + 1  # empty and short pieces cost memory too
         if self._size > LONGEST_TEXT:
             raise self._stream.error(f"<{self._record}> with more than {LONGEST_TEXT >> 20} Mi characters; cut it")
+
+    def add(self, data: str) -> None:
+        """Append character data."""
+        self.count(len(data))
         self._pieces.append(data)
 
     def take(self) -> str:
         """The text since the last `take`; it still counts towards the limit."""
         text, self._pieces = "".join(self._pieces), []
         return text
+
+
+class _Elements:
+    """Gathers the elements of some names, and those of `heads` with their attributes alone, each with its line."""
+
+    def __init__(self, path: str | Path, names: Collection[str], heads: Collection[str]) -> None:
+        self._names, self._heads = names, heads
+        self.ready: list[tuple[int, Element]] = []
+        self._builder: TreeBuilder | None = None  # of the element that is open
+        self._line = self._depth = 0
+        self.stream = XmlStream(path, start=self._start, end=self._end, text=self._text)
+        self._size = Gathered(self.stream, " or ".join(names))
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        name = name.rpartition(":")[2]
+        if self._builder is None and name in self._names:
+            self._builder, self._line, self._depth = TreeBuilder(), self.stream.line, self.stream.depth
+            self._size.clear()
+        if self._builder is not None:
+            self._size.count(len(name) + sum(map(len, attributes.values())))
+            self._builder.start(name, attributes)
+        elif name in self._heads:
+            self.ready.append((self.stream.line, Element(name, attributes)))
+
+    def _text(self, data: str) -> None:
+        if self._builder is not None:
+            self._size.count(len(data))
+            self._builder.data(data)
+
+    def _end(self, name: str) -> None:
+        if self._builder is not None:
+            self._builder.end(name.rpartition(":")[2])
+            if self.stream.depth < self._depth:
+                self.ready.append((self._line, self._builder.close()))
+                self._builder = None
+
+
+def read_elements(
+    path: str | Path, names: Collection[str], heads: Collection[str] = ()
+) -> Iterator[tuple[int, Element]]:
+    """The elements of these names, whole, and those of `heads` with their attributes alone, each with its line.
+
+    Names are without prefixes. Kept in memory: one block of the file and one element. Raises `CorpusError` as
+    `XmlStream` does, and `XmlError` for a file that is cut short.
+    """
+    elements = _Elements(path, names, heads)
+    for _ in elements.stream.blocks():
+        yield from elements.ready
+        elements.ready.clear()
+    elements.stream.close()
+
+
+def text_of(element: Element | None, hidden: Collection[str]) -> str:
+    """The text of an element and of those inside it, except for the `hidden` ones."""
+    if element is None:
+        return ""
+    pieces = [element.text or ""]
+    for inner in element:  # at most `DEEPEST` inside each other
+        pieces += ["" if inner.tag in hidden else text_of(inner, hidden), inner.tail or ""]
+    return "".join(pieces)
 
 
 def _pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:

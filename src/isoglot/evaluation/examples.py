@@ -51,7 +51,10 @@ def examples(
     for items in (table for runs in tables for table in runs):
         if len(items) != len(pairs) or not np.allclose(items[:, 0], np.asarray(pairs.labels, np.float32)):
             raise EvaluationError(f"{task} {subset}: the pairs in {data} are not those of the results; pass their data")
-    errors = [np.mean([_errors(items) for items in runs], axis=0) for runs in tables]
+    errors = [
+        np.mean([(rankdata(items[:, 1]) - rankdata(items[:, 0])) / len(items) for items in runs], axis=0)
+        for runs in tables
+    ]
     cosines = [np.mean([items[:, 1] for items in runs], axis=0) for runs in tables]
     change = np.abs(errors[1]) - np.abs(errors[0])
     order = np.argsort(change, kind="stable")
@@ -76,8 +79,3 @@ def _items(scores: Iterable[Score], task: str, subset: str) -> tuple[str, NDArra
         if wanted and subset in ("", score.subset) and score.items is not None:
             return score.subset, score.items
     raise EvaluationError(f"{task} {subset}: a result has no items; pass folders of results, and evaluate again")
-
-
-def _errors(items: NDArray[np.float32]) -> NDArray[np.float64]:
-    errors: NDArray[np.float64] = (rankdata(items[:, 1]) - rankdata(items[:, 0])) / len(items)
-    return errors

@@ -99,14 +99,15 @@ def _writer(path: Path) -> Iterator[Callable[[Group], object]]:
     """A function that writes a group to a new file, TMX by its name, else JSON lines."""
     if path.suffix.lower() == ".tmx":
         with tmx_writer(path) as unit:
-            yield lambda group: unit(_properties(group), [*zip(group.langs, group.texts, strict=True)])
+
+            def write(group: Group) -> None:
+                numbers = {name: f"{value:.6f}" for name, value in group.extras.items() if isinstance(value, float)}
+                unit(numbers, [*zip(group.langs, group.texts, strict=True)])
+
+            yield write
     else:
         with atomic_write(path) as stream:
             yield lambda group: stream.write(json_line(group))
-
-
-def _properties(group: Group) -> dict[str, str]:
-    return {name: f"{value:.6f}" for name, value in group.extras.items() if isinstance(value, float)}
 
 
 @check_arguments()

@@ -17,12 +17,12 @@ from isoglot.arguments import check_arguments
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
-from isoglot.data.languages import canonical_list, is_language
+from isoglot.data.languages import canonical_list
 from isoglot.data.numbers import whole
-from isoglot.data.readers.aligned import split_name
+from isoglot.data.readers.aligned import pair_in_name, split_name
 from isoglot.data.tmx import Unit, write_tmx
 from isoglot.errors import CorpusError, shown
-from isoglot.mining.sentences import ABSENT, Side
+from isoglot.mining.sentences import ABSENT, Side, is_file
 from isoglot.search.pairs import check_choice
 
 FORMATS = (*SUFFIXES.values(), "moses")
@@ -128,7 +128,7 @@ def format_of(path: Path) -> str:
 
     Raises `OutputError` for any other suffix.
     """
-    if _pair_of(path):
+    if pair_in_name(path.name):
         return "moses"
     advice = "A name such as x.de-en is written as Moses; another one needs a format"
     return formats.format_of(path, {**SUFFIXES, ".txt": "tsv", "": "tsv"}, advice=advice)
@@ -136,15 +136,10 @@ def format_of(path: Path) -> str:
 
 def languages_of(output: Path | None, files: Sequence[str]) -> Languages:
     """The languages in a Moses name or in the names of the mined files, as written there; None if there are none."""
-    if output is not None and (pair := _pair_of(output)):
+    if output is not None and (pair := pair_in_name(output.name)):
         return pair
     codes = [split_name(Path(file).name)[1] for file in files]
     return (codes[0], codes[-1]) if codes and codes[0] and codes[-1] else None
-
-
-def _pair_of(path: Path) -> Languages:
-    parts = path.name.rpartition(".")[2].split("-")
-    return (parts[0], parts[1]) if len(parts) == 2 and all(map(is_language, parts)) else None
 
 
 def written(path: Path, form: str, languages: Languages, ids: bool) -> list[Path]:
@@ -225,8 +220,10 @@ def read_gold(path: Path, x: Side, y: Side) -> list[tuple[int, int]]:
     return gold
 
 
-def gold_of(pairs: Iterable[tuple[str | int, str | int]], x: Side, y: Side) -> list[tuple[int, int]]:
-    """Known pairs as rows, from pairs of ids, or of indices (of lists) or line numbers (of files)."""
+def gold_of(pairs: Any, x: Side, y: Side) -> list[tuple[int, int]]:
+    """Known pairs as rows, from a file, or from pairs of ids, or of indices (of lists) or line numbers (of files)."""
+    if is_file(pairs):
+        return read_gold(Path(pairs), x, y)
     rows_of = [_rows_by_id(side) for side in (x, y)]
     gold: list[tuple[int, int]] = []
     for at, pair in enumerate(pairs):

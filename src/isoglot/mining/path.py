@@ -128,17 +128,13 @@ def find_path(costs: Costs, moves: Sequence[tuple[int, int]], skip: float, band:
         choice[1:][better] = left_out
         totals = [*totals[-(depth - 1) :], total] if depth > 1 else [total]
         choices.append(choice)
-    return _walk_back(choices, moves, first), float(totals[-1][-1])
-
-
-def _walk_back(choices: list[NDArray[np.uint8]], moves: Sequence[tuple[int, int]], first: NDArray[np.int64]) -> Path:
     i, j = len(choices) - 1, int(first[-1]) + len(choices[-1]) - 1
     path = [(i, j)]
-    while (i, j) != (0, 0):
+    while (i, j) != (0, 0):  # back along the choices
         a, b = moves[choices[i][j - first[i]]]
         i, j = i - a, j - b
         path.append((i, j))
-    return np.array(path[::-1], np.int64)
+    return np.array(path[::-1], np.int64), float(totals[-1][-1])
 
 
 def band_around(path: Path, width: int) -> Band:

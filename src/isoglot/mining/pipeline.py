@@ -278,7 +278,7 @@ def mine(
             )
             for at, (one, name) in enumerate(zip(given, names, strict=True))
         ]  # fmt: skip
-        true_pairs = None if gold is None else _gold(gold, sides[0], sides[-1])
+        true_pairs = None if gold is None else formats.gold_of(gold, sides[0], sides[-1])
         if tables:
             arrays = _selected(tables, sides, folder)
         elif computation.cluster is not None:
@@ -538,11 +538,6 @@ def _approximate(x: Any, y: Any, k: int, index: str, probes: int, budget: int, s
     share = recall(x, y, found, budget=budget)
     say(f"{index}: {time.monotonic() - began:.0f} s, recall {share:.2%} (of the true neighbours of a sample)")
     return found
-
-
-def _gold(gold: Any, x: Side, y: Side) -> list[tuple[int, int]]:
-    """The known pairs as rows of the sides."""
-    return formats.read_gold(Path(gold), x, y) if is_file(gold) else formats.gold_of(gold, x, y)
 
 
 def _cut(

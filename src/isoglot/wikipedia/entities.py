@@ -58,7 +58,14 @@ def make_tables(path: Path, entities: Iterable[Entity], redirects: Iterable[tupl
         base.execute("PRAGMA journal_mode = OFF")
         base.executescript(_SCHEMA)
         for entity in entities:
-            _insert(base, entity)
+            titles = [(wiki, title, entity.id) for wiki, title in entity.titles.items()]
+            base.executemany("INSERT OR IGNORE INTO titles VALUES (?, ?, ?)", titles)
+            known = base.execute("SELECT label, english, types FROM entities WHERE id = ?", (entity.id,)).fetchone()
+            label, english, types = known or ("", 0, "")
+            if entity.label and (not label or (entity.english and not english)):
+                label, english = entity.label, int(entity.english)
+            merged = "\t".join(dict.fromkeys([*filter(None, types.split("\t")), *entity.types]))
+            base.execute("INSERT OR REPLACE INTO entities VALUES (?, ?, ?, ?)", (entity.id, label, english, merged))
         base.executemany("INSERT OR IGNORE INTO redirects VALUES (?, ?, ?)", redirects)
         base.executemany("INSERT OR REPLACE INTO titles VALUES (?, ?, ?)", _resolved(base))
         base.execute("DROP TABLE redirects")
@@ -98,17 +105,6 @@ def has_types(base: sqlite3.Connection) -> bool:
     return base.execute("SELECT 1 FROM entities WHERE types <> '' LIMIT 1").fetchone() is not None
 
 
-def _insert(base: sqlite3.Connection, entity: Entity) -> None:
-    rows = [(wiki, title, entity.id) for wiki, title in entity.titles.items()]
-    base.executemany("INSERT OR IGNORE INTO titles VALUES (?, ?, ?)", rows)
-    known = base.execute("SELECT label, english, types FROM entities WHERE id = ?", (entity.id,)).fetchone()
-    label, english, types = known or ("", 0, "")
-    if entity.label and (not label or (entity.english and not english)):
-        label, english = entity.label, int(entity.english)
-    merged = "\t".join(dict.fromkeys([*filter(None, types.split("\t")), *entity.types]))
-    base.execute("INSERT OR REPLACE INTO entities VALUES (?, ?, ?, ?)", (entity.id, label, english, merged))
-
-
 def _resolved(base: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
     """Titles of redirects with the entity at the end of their chain; chains that go in circles have none."""
     reading = base.cursor()
@@ -120,9 +116,8 @@ def _resolved(base: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
             target = row[0]
         else:
             continue
-        found = base.execute("SELECT id FROM titles WHERE wiki = ? AND title = ?", (wiki, target)).fetchone()
-        if found:
-            yield wiki, title, found[0]
+        if entity := find(base, wiki, target):
+            yield wiki, title, entity
 
 
 INSTANCE_OF = "P31"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -26,9 +26,9 @@ _PROJECTS = """
     b c commons d doi dbdump m mail mediawikiwiki meta metawikipedia mw n nost oldwikisource outreach phab q rev s
     species toollabs v voy w wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource wikispecies
     wikiversity wikivoyage wikt wiktionary wmf"""
-_ENGLISH = {"media": -2, "special": -1, "file": 6, "image": 6, "category": 14}
 _OTHERS = """talk user user_talk project project_talk file_talk image_talk mediawiki mediawiki_talk template
     template_talk help help_talk category_talk portal portal_talk module module_talk draft timedtext"""
+_NAMESPACES = {"media": -2, "special": -1, "file": 6, "image": 6, "category": 14, **dict.fromkeys(_OTHERS.split(), 1)}
 _MEDIA = re.compile(
     r"\.(jpe?g|png|svg|gif|tiff?|webp|xcf|bmp|og[gva]|opus|web[mp]|mp[34]|mpe?g|wav|flac|mid|pdf|djvu|stl)\s*$", re.I
 )
@@ -72,7 +72,7 @@ def resolve(link: str, names: Names) -> tuple[str, str]:
     prefix, colon, _ = link.strip().lstrip(":").partition(":")
     name = _SPACES.sub("_", prefix.strip().lower())
     if colon and name:
-        space = names.namespaces.get(name, _spaces().get(name))
+        space = names.namespaces.get(name, _NAMESPACES.get(name))
         if space in (6, 14) or (_MEDIA.search(link) and not shown):
             return (OTHER if shown else HIDDEN), ""
         if name.replace("_", "-") in WIKIS and space is None:
@@ -88,7 +88,8 @@ def normal(title: str, names: Names) -> str:
     text = html.unescape(title) if "&" in title else title
     text = text.partition("#")[0]
     if "%" in text:
-        text = unquote(text, errors="strict") if _decodable(text) else text
+        with suppress(UnicodeDecodeError):
+            text = unquote(text, errors="strict")
     text = _SPACES.sub(" ", _MARKS.sub("", text)).strip().lstrip(":").strip()
     return _capital(text[:1], names.wiki) + text[1:] if names.first_letter else text
 
@@ -100,16 +101,3 @@ def _capital(letter: str, wiki: str) -> str:
         return letter
     upper = letter.upper()
     return upper if len(upper) == 1 else letter
-
-
-def _decodable(text: str) -> bool:
-    try:
-        unquote(text, errors="strict")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-@lru_cache(maxsize=1)
-def _spaces() -> dict[str, int]:
-    return _ENGLISH | dict.fromkeys(_OTHERS.split(), 1)

@@ -10,7 +10,6 @@ import pytest
 
 from isoglot.data.batching import Batches, Batching
 from isoglot.data.readers import read, read_entities
-from isoglot.data.readers.entities import read_table
 from isoglot.data.table import GroupTable
 from isoglot.errors import CorpusError
 from toys import ToyEncoder
@@ -75,40 +74,3 @@ def test_batches_carry_integer_columns(tmp_path):
     assert sorted(batch.extras["entity"].tolist()) == sorted([*range(6)] * 2)
     assert batch.extras["hard_entities"].shape == (12, 2)
     assert not batch.extras["hard_entities"].is_floating_point()
-
-
-@pytest.mark.parametrize(
-    ("second", "message"),
-    [
-        (item("Q7"), r"sentences\.jsonl:2: the entity 'Q7' is not in entities\.tsv"),
-        (item(hard=["Q8"]), r"sentences\.jsonl:2: the entity 'Q8' is not in"),
-        ("{", r"sentences\.jsonl:2: is not JSON"),
-        ("", r"sentences\.jsonl:2: is empty"),
-        ("[1]", r"sentences\.jsonl:2: contains a JSON list; write one object per line"),
-        (item(text=" "), r"sentences\.jsonl:2: 'text' must be a non-blank string, not ' '"),
-        ({"text": "a", "lang": "deu"}, r"sentences\.jsonl:2: 'entity' must be"),
-        (item(entity=64), r"sentences\.jsonl:2: 'entity' must be .* not 64"),
-        (item(lang="qqq1"), r"sentences\.jsonl:2: unknown language 'qqq1'"),
-        (item(hard="Q90"), r"sentences\.jsonl:2: 'hard' must be a list of ids"),
-    ],
-)
-def test_faults_are_told_with_file_and_line(tmp_path, second, message):
-    groups = read_entities(write(tmp_path, item(), second))
-    next(groups)
-    with pytest.raises(CorpusError, match=message):
-        next(groups)
-
-
-def test_faults_of_the_table(tmp_path):
-    folder = write(tmp_path, item())
-    (folder / "entities.tsv").write_text("Q64\t12\tBerlin\nQ90\tmany\tParis\n")
-    with pytest.raises(CorpusError, match=r"entities\.tsv:2: a line must be: id, tab, number of links, tab, label"):
-        list(read_table(folder / "entities.tsv"))
-    (folder / "entities.tsv").write_text("Q64\t12\tBerlin\nQ64\t11\tBerlin\n")
-    with pytest.raises(CorpusError, match=r"entities\.tsv:2: duplicate entity 'Q64'"):
-        next(read_entities(folder))
-    (folder / "entities.tsv").unlink()
-    with pytest.raises(CorpusError, match=r"entities\.tsv: no such file"):
-        next(read_entities(folder))
-    with pytest.raises(CorpusError, match="hard must be 0 to 1024"):
-        next(read_entities(folder, hard=-1))

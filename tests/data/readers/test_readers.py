@@ -1,10 +1,14 @@
-"""The table of readers: reached by name, checked before a file is opened."""
+"""The table of readers: reached by name, checked before a file is opened; lines, and languages that nobody knows."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from isoglot.data.readers import READERS, check, files_of, read
+from isoglot import recipe as recipes
+from isoglot.data import Group
+from isoglot.data.readers import READERS, check, files_of, read, read_sentences
 from isoglot.errors import CorpusError, RecipeError
 
 
@@ -21,6 +25,8 @@ def test_unknown_readers_and_options_are_refused_at_once():
         check("qqq", {}, where="sources.0")
     with pytest.raises(RecipeError, match="reader 'tsv' has no option 'language'; did you mean 'languages'"):
         read("tsv", "a", language="en")
+    with pytest.raises(RecipeError, match="mode: 'triples' is not one of triplets, groups, pairs; did you mean 'tri"):
+        read("xnli", "a", mode="triples")
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -49,3 +55,73 @@ def test_the_files_behind_a_path(tmp_path):
     assert [path.name for path in files_of(tmp_path)] == ["a.de", "a.en", "b[1].de", "c"]
     with pytest.raises(CorpusError, match="no such file"):
         files_of(tmp_path / "nothing")
+
+
+def test_each_line_is_a_group_of_one(tmp_path):
+    (tmp_path / "a.txt").write_text("one\ttab\ntwo\n")
+    assert list(read_sentences(tmp_path / "a.txt")) == [Group(("one\ttab",), ("und",)), Group(("two",), ("und",))]
+    assert {group.langs for group in read_sentences(tmp_path / "a.txt", language="de")} == {("deu",)}
+
+
+def test_blank_lines_are_errors_or_skipped(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n\n \ntwo\n")
+    with pytest.raises(CorpusError, match=r"a\.txt:2: is empty"):
+        list(read_sentences(tmp_path / "a.txt"))
+    counts = Counter()
+    assert len(list(read_sentences(tmp_path / "a.txt", skip_empty=True, counts=counts))) == 2
+    assert counts == {"empty": 2}
+
+
+# Languages that nobody knows
+
+PAIR = Group(("Hi", "Hallo"), ("eng", "deu"))
+UNIT = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'
+FILES = {
+    "tsv": "en\tqx9\tde\nHi\tx\tHallo\n",
+    "jsonl": '{"en": "Hi", "qx9": "x", "de": "Hallo"}\n',
+    "tmx": f"<tmx><tu>{''.join(UNIT.format(*one) for one in (('en', 'Hi'), ('qx9', 'x'), ('de', 'Hallo')))}</tu></tmx>",
+}
+
+
+@pytest.mark.parametrize("reader", FILES)
+def test_unknown_languages_are_an_error_or_counted(reader, tmp_path):
+    path, counts = tmp_path / "file", Counter()
+    path.write_text(FILES[reader])
+    with pytest.raises(CorpusError, match="qx9"):
+        list(read(reader, path))
+    assert list(read(reader, path, on_unknown_language="skip", counts=counts)) == [PAIR]
+    assert sum(count for name, count in counts.items() if "unknown language" in name) == 1
+
+
+def test_unknown_languages_of_a_group_written_out_and_of_one_that_is_left_empty(tmp_path):
+    path, counts = tmp_path / "file", Counter()
+    path.write_text('{"texts": ["Hi", "x", "Hallo"], "langs": ["en", "qx9", "de"]}\n{"qx9": "y"}\n')
+    assert list(read("jsonl", path, on_unknown_language="skip", counts=counts)) == [PAIR]
+    assert counts == {"sentences in unknown languages": 2}
+
+
+def test_unknown_languages_of_entities_and_datasets(tmp_path):
+    (tmp_path / "sentences.jsonl").write_text(
+        '{"text": "a", "lang": "qx9", "entity": "Q1"}\n{"text": "b", "lang": "de", "entity": "Q1"}\n'
+    )
+    (tmp_path / "entities.tsv").write_text("Q1\t3\tOne\n")
+    with pytest.raises(CorpusError, match=r"sentences\.jsonl:1: .*qx9"):
+        list(read("entities", tmp_path))
+    (group,) = read("entities", tmp_path, on_unknown_language="skip")
+    assert group.langs == ("deu",)
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list([{"en": "Hi", "qx9": "x", "de": "Hallo"}]).save_to_disk(tmp_path / "set")
+    assert list(read("dataset", tmp_path / "set", on_unknown_language="skip")) == [PAIR]
+
+
+@pytest.mark.parametrize("place", ["stream", "source"])
+def test_a_recipe_skips_unknown_languages_for_a_source_or_for_all(place, tmp_path):
+    (tmp_path / "a.tsv").write_text(FILES["tsv"])
+    skip = {"on_unknown_language": "skip"}
+    source = {"reader": "tsv", "path": "a.tsv"} | (skip if place == "source" else {})
+    stream = {"objectives": [{"name": "info_nce"}], "sources": [source]} | (skip if place == "stream" else {})
+    data = {"name": "r", "encoder": {"kind": "static"}, "optimizer": {"lr": 1.0}, "steps": 1, "streams": [stream]}
+    recipe = recipes.parse(data, folder=tmp_path)
+    corpus = recipe.corpus(recipe.stages[0].streams[0])
+    corpus.check()
+    assert [group for _, groups in corpus.named() for group in groups] == [PAIR]

@@ -70,19 +70,6 @@ def test_truncated_xml_names_the_line_after_the_good_units(tmp_path):
     assert [group.texts for group in groups] == [("one",), ("two",)]
 
 
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        (unit(en="Hi", xx="?"), "translation unit 1: unknown language 'xx'"),
-        ("<tu><tuv><seg>Hi</seg></tuv></tu>", "translation unit 1 has a <tuv> without xml:lang"),
-        ("", "contains no translation unit"),
-    ],
-)
-def test_wrong_units_are_named(tmp_path, content, message):
-    with pytest.raises(CorpusError, match=message):
-        list(read_tmx(write(tmp_path / "a.tmx", content)))
-
-
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     def peak(units):

@@ -51,37 +51,6 @@ def test_scores_become_extras(tmp_path):
     assert list(read_tsv(path)) == [Group(("Hi", "Hallo"), ("eng", "deu"), extras={"score": 1.25})]
 
 
-@pytest.mark.parametrize(
-    "lines, line, message",
-    [
-        (
-            ["Hello there\tHallo"],
-            1,
-            "must contain the language code of each column, and 'Hello there' is not a language code",
-        ),
-        (["from\tinto", "Hi\tHallo"], 1, "'from' is not a language code; the columns are from, into: choose some with"),
-        (["en\tde", "Hi\tHallo", "Hi"], 3, "a column is missing: 1 columns where 2 are expected (en, de)"),
-        (["en\tde", "a\tb\tc"], 2, "a cell too many: 3 columns"),
-        (["en\tde", "a\tb", "", "c\td"], 3, "is empty"),
-        (["en\tde", "\t "], 2, "contains no text in any language"),
-        (["score\ten", "high\tHi"], 2, "the score 'high' is not a number"),
-        (["en\tde"], None, "contains a header and no text below it"),
-    ],
-)
-def test_wrong_lines_are_named(tmp_path, lines, line, message):
-    path = write(tmp_path / "a.tsv", *lines)
-    with pytest.raises(CorpusError) as caught:
-        list(read_tsv(path))
-    assert str(caught.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
-    assert message in str(caught.value)
-
-
-def test_an_unknown_language_is_named(tmp_path):
-    path = write(tmp_path / "a.tsv", "Hi\tHallo")
-    with pytest.raises(CorpusError, match=r"a\.tsv: unknown language 'xx'"):
-        list(read_tsv(path, languages="en,xx"))
-
-
 def test_the_lines_before_a_fault_are_given(tmp_path):
     path = write(tmp_path / "a.tsv", "en\tde", "a\tb", "c")
     groups = read_tsv(path)

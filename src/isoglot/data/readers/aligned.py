@@ -23,6 +23,12 @@ def split_name(name: str) -> tuple[str, str | None]:
     return (stem, code) if named else (name, None)
 
 
+def pair_in_name(name: str) -> tuple[str, str] | None:
+    """The two languages at the end of `news.de-en`, as written; None if there are none."""
+    parts = name.rpartition(".")[2].split("-")
+    return (parts[0], parts[1]) if len(parts) == 2 and all(map(is_language, parts)) else None
+
+
 def read_aligned(
     files: Sequence[tuple[Path, str]], *, skip_empty: bool = False, counts: Counter[str] | None = None
 ) -> Iterator[Group]:
@@ -37,41 +43,21 @@ def read_aligned(
     counts = Counter() if counts is None else counts
     for row in zip_longest(*streams):
         if None in row:
-            raise _unequal(files, streams, row)
+            ended = row.index(None)
+            longer, (number, _) = next((place, cell) for place, cell in enumerate(row) if cell is not None)
+            total = number + sum(1 for _ in streams[longer])
+            problem = f"has {number - 1} lines, but {files[longer][0]} has {total}, so from line {number} on they are "
+            problem += "not translations; aligned files need equal numbers of lines"
+            raise CorpusError(problem, file=files[ended][0])
         texts = tuple(text for _, text in row)
         if all(map(str.strip, texts)):
             yield Group(texts, languages)
             continue
-        kept = _not_blank(row, files, skip_empty)
+        if not skip_empty:
+            (number, _), (path, _) = next(pair for pair in zip(row, files, strict=True) if not pair[0][1].strip())
+            problem = "is empty; remove the line from all aligned files, or pass skip_empty=true"
+            raise CorpusError(problem, file=path, line=number)
+        kept = [(text, language) for text, language in zip(texts, languages, strict=True) if text.strip()]
         counts["shortened" if len(kept) >= 2 else "empty"] += 1
         if len(kept) >= 2:
             yield Group(tuple(text for text, _ in kept), tuple(language for _, language in kept))
-
-
-def _not_blank(
-    row: Sequence[tuple[int, str]], files: Sequence[tuple[Path, str]], skip_empty: bool
-) -> list[tuple[str, str]]:
-    kept = []
-    for (number, text), (path, language) in zip(row, files, strict=True):
-        if text.strip():
-            kept.append((text, language))
-        elif not skip_empty:
-            raise CorpusError(
-                "is empty; remove the line from all aligned files, or pass skip_empty=true", file=path, line=number
-            )
-    return kept
-
-
-def _unequal(
-    files: Sequence[tuple[Path, str]],
-    streams: Sequence[Iterator[tuple[int, str]]],
-    row: Sequence[tuple[int, str] | None],
-) -> CorpusError:
-    ended = row.index(None)
-    longer, (number, _) = next((place, cell) for place, cell in enumerate(row) if cell is not None)
-    total = number + sum(1 for _ in streams[longer])
-    return CorpusError(
-        f"has {number - 1} lines, but {files[longer][0]} has {total}, so from line {number} on they are not "
-        "translations; aligned files need equal numbers of lines",
-        file=files[ended][0],
-    )

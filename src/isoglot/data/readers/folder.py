@@ -35,8 +35,20 @@ def read_folder(
     if not root.is_dir():
         raise CorpusError("not a folder; pass the folder with the line-aligned files", file=root)
     wanted = None if languages is None else canonical_list(languages, file=root)
-    named = _choose(_sets(root), sets, root)
-    chosen = [kept for files in named.values() if len(kept := _limit(files, wanted)) >= 2]
+    found = _sets(root)
+    if not found:
+        raise CorpusError("contains no line-aligned files named <name>.<language> or <language>.txt", file=root)
+    shown = ", ".join(list(found)[:5]) + (", ..." if len(found) > 5 else "")
+    if sets is None and len(found) > 1:
+        raise CorpusError(f"contains {len(found)} sets ({shown}); pass sets=, where '*' means all", file=root)
+    named = {label: files for label, files in found.items() if sets is None or fnmatchcase(label, sets)}
+    if not named:
+        raise CorpusError(f"no set is named {sets!r}; there are: {shown}", file=root)
+    limited = (
+        [(files[code], code) for code in sorted(files) if wanted is None or matches(code, wanted)]
+        for files in named.values()
+    )
+    chosen = [files for files in limited if len(files) >= 2]
     if not chosen:
         raise CorpusError(f"no set has two of the languages {', '.join(wanted or ())}", file=root)
     for files in chosen:
@@ -57,19 +69,3 @@ def _sets(root: Path) -> dict[str, dict[str, Path]]:
             raise CorpusError(f"and {files[language].name} are both {language}; remove one of them", file=file)
         files[language] = file
     return {label: files for label, files in found.items() if len(files) >= 2}
-
-
-def _choose(sets: dict[str, dict[str, Path]], name: str | None, root: Path) -> dict[str, dict[str, Path]]:
-    if not sets:
-        raise CorpusError("contains no line-aligned files named <name>.<language> or <language>.txt", file=root)
-    shown = ", ".join(list(sets)[:5]) + (", ..." if len(sets) > 5 else "")
-    if name is None and len(sets) > 1:
-        raise CorpusError(f"contains {len(sets)} sets ({shown}); pass sets=, where '*' means all", file=root)
-    chosen = {label: files for label, files in sets.items() if name is None or fnmatchcase(label, name)}
-    if not chosen:
-        raise CorpusError(f"no set is named {name!r}; there are: {shown}", file=root)
-    return chosen
-
-
-def _limit(files: dict[str, Path], wanted: tuple[str, ...] | None) -> list[tuple[Path, str]]:
-    return [(files[lang], lang) for lang in sorted(files) if wanted is None or matches(lang, wanted)]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from isoglot.data.groups import Group
-from isoglot.data.languages import canonical, canonical_list, is_language
-from isoglot.data.readers.aligned import read_aligned, split_name
+from isoglot.data.languages import canonical, canonical_list
+from isoglot.data.readers.aligned import pair_in_name, read_aligned, split_name
 from isoglot.errors import CorpusError
 
 
@@ -48,8 +48,12 @@ def _given(path: Path, other: Path, wanted: Sequence[str] | None) -> list[tuple[
 
 
 def _pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
-    found = _siblings(prefix)
-    named = wanted or _pair_in_name(prefix.name) or list(found)
+    found: dict[str, Path] = {}
+    for file in sorted(prefix.parent.glob("*")) if prefix.parent.is_dir() else []:
+        stem, code = split_name(file.name)
+        if code is not None and stem == prefix.name:
+            found.setdefault(canonical(code), file)
+    named = wanted or [*map(canonical, pair_in_name(prefix.name) or found)]
     missing = [language for language in named if language not in found]
     if missing or len(named) != 2:
         shown = ", ".join(file.name for file in found.values()) or "none"
@@ -58,17 +62,3 @@ def _pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
             f"{lacking}; files {prefix.name}.<language> here: {shown}; pass languages= or other=", file=prefix
         )
     return [(found[language], language) for language in named]
-
-
-def _siblings(prefix: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for file in sorted(prefix.parent.glob("*")) if prefix.parent.is_dir() else []:
-        stem, code = split_name(file.name)
-        if code is not None and stem == prefix.name:
-            found.setdefault(canonical(code), file)
-    return found
-
-
-def _pair_in_name(name: str) -> list[str]:
-    parts = name.rpartition(".")[2].split("-")
-    return [canonical(part) for part in parts] if len(parts) == 2 and all(map(is_language, parts)) else []

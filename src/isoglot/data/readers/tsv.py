@@ -48,24 +48,17 @@ def read_tsv(
 
     names, rows = read_table(path, columns, implied=implied)
     if roles_in(names):
-        yield from _by_role(path, names, rows, codes or (), skipped)
+        for line, cells in rows:
+            row: dict[str, Any] = dict(zip(names, cells, strict=True))
+            row |= {name: _number(name, row[name], path, line) for name in _NUMBERS if row.get(name, "").strip()}
+            try:
+                yield group_of(row, codes or (), skipped=skipped)
+            except CorpusError as error:
+                raise CorpusError(str(error), file=path, line=line) from None
         return
     langs = codes if codes is not None and len(codes) == len(names) else _columns(names, path, 1, skipped)
     for line, cells in rows:
         yield _group(cells, langs, path, line)
-
-
-def _by_role(
-    path: str | Path, names: list[str], rows: Iterator[tuple[int, list[str]]], codes: Sequence[str],
-    skipped: Counter[str] | None,
-) -> Iterator[Group]:  # fmt: skip
-    for line, cells in rows:
-        row: dict[str, Any] = dict(zip(names, cells, strict=True))
-        row |= {name: _number(name, row[name], path, line) for name in _NUMBERS if row.get(name, "").strip()}
-        try:
-            yield group_of(row, codes, skipped=skipped)
-        except CorpusError as error:
-            raise CorpusError(str(error), file=path, line=line) from None
 
 
 def _columns(
@@ -105,15 +98,12 @@ def _names_columns(first: list[str], columns: tuple[str, ...]) -> bool:
 def _group(cells: list[str], columns: tuple[str, ...], path: str | Path, line: int) -> Group:
     if SCORE not in columns and IGNORED not in columns and all(map(str.strip, cells)):
         return Group(tuple(cells), columns)
-    kept = [(cell, name) for cell, name in zip(cells, columns, strict=True) if _is_sentence(cell, name)]
+    pairs = zip(cells, columns, strict=True)
+    kept = [(cell, name) for cell, name in pairs if name not in (SCORE, IGNORED) and cell.strip()]
     if not kept:
         raise CorpusError("contains no text in any language; remove the line", file=path, line=line)
     scores = {SCORE: _number(SCORE, cells[columns.index(SCORE)], path, line)} if SCORE in columns else {}
     return Group(tuple(cell for cell, _ in kept), tuple(name for _, name in kept), extras=scores)
-
-
-def _is_sentence(cell: str, name: str) -> bool:
-    return name not in (SCORE, IGNORED) and bool(cell.strip())
 
 
 def _number(name: str, cell: str, path: str | Path, line: int) -> float:

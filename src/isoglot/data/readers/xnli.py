@@ -17,20 +17,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from isoglot.data.files import COMPRESSED, read_lines
+from isoglot.data.files import stored
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical, canonical_list, is_language
-from isoglot.data.readers.labelled import label_of, table_rows
+from isoglot.data.readers.labelled import labelled_rows
 from isoglot.errors import CorpusError
 
 Mode = Literal["triplets", "groups", "pairs"]
 Draw = Literal["paper", "repo"]
-_CHOICES = {
-    "mode": ("triplets", "groups", "pairs"),
-    "draw": ("paper", "repo"),
-    "sentences": ("premise", "both"),
-    "key": ("premise", "none"),
-}
 
 
 def read_xnli(
@@ -66,23 +60,21 @@ def read_xnli(
     seed      random seed
 
     If a premise has several contradictions, the last one is used. Without an English file, the first language by its
-    code takes its place. A row that is blank in some language is an error, or with `skip_empty` is skipped and counted.
+    code takes its place. A row that is blank in some language is an error, or with `skip_empty` is skipped and counted;
+    so is, in any case, a row without a decided label.
     For triplets and hard negatives, one contradiction per premise, in every language of the pool, is kept in memory as
     UTF-8, and the files are read twice.
 
     Files of two columns take the label of their row from `labels.<split>.txt` in the folder, as XTREME's test files.
     A model trained on test rows can't report the tasks `xnli` and `language-id`.
 
-    Raises `CorpusError` for a missing folder or language, an unknown choice, files of unequal length, and a row that
-    does not have three columns, has an unknown label, or a label that differs between languages.
+    Raises `CorpusError` for a missing folder or language, files of unequal length, and a row that does not have three
+    columns, has an unknown label, or a label that differs between languages.
     """
-    for name, value in (("mode", mode), ("draw", draw), ("sentences", sentences), ("key", key)):
-        if value not in _CHOICES[name]:
-            raise CorpusError(f"{name} must be one of {', '.join(_CHOICES[name])}, not {value!r}", file=path)
     counted = Counter[str]() if counts is None else counts
     languages, files = _find_files(Path(path), split, pool)
     clean = mode == "triplets" and draw == "repo"
-    rows = partial(_read_rows, files, _find_labels(Path(path), split), clean=clean, skip_empty=skip_empty)
+    rows = partial(_read_rows, files, stored(Path(path), f"labels.{split}.txt"), clean=clean, skip_empty=skip_empty)
     opposite: dict[str, bytes] = {}
     if mode == "triplets" or (mode == "groups" and hard_negatives):
         # The last contradiction of each premise, its languages joined by tabs, which no TSV cell contains.
@@ -188,12 +180,6 @@ def _find_files(root: Path, split: str, pool: str | Iterable[str] | None) -> tup
     return wanted, [file_of[code] for code in (*wanted, "eng" if "eng" in file_of else min(file_of))]
 
 
-def _find_labels(root: Path, split: str) -> Path | None:
-    """The file `labels.<split>.txt` in a folder, in which XTREME's test labels are kept apart from the pairs."""
-    names = [f"labels.{split}.txt{ending}" for ending in ("", *COMPRESSED)]
-    return next((root / name for name in names if (root / name).is_file()), None)
-
-
 def _read_rows(
     files: Sequence[Path], labels: Path | None, counts: Counter[str], *, clean: bool, skip_empty: bool
 ) -> Iterator[_Row]:
@@ -202,36 +188,27 @@ def _read_rows(
     `labels` has a label a line, for files of two columns. `clean` replaces commas by spaces and removes double quotes,
     as mSimCSE's code does. Blank rows as in `read_xnli`.
     """
-    for lines in zip_longest(*(_lines(file, labels) for file in files)):
+    for lines in zip_longest(*(labelled_rows(file, labels=labels) for file in files)):
         if None in lines:
             short = files[lines.index(None)]
             raise CorpusError("has fewer rows than the files of other languages; they must be aligned", file=short)
         number, _, _, label = lines[-1]
-        for (line, _, _, other), path in zip(lines, files, strict=True):
+        for (line, premise, hypothesis, other), path in zip(lines, files, strict=True):
             if other != label:
                 what = f"the label differs from that of {files[-1].name}:{number}; the files are not aligned"
                 raise CorpusError(what, file=path, line=line)
+            if not skip_empty and not (premise.strip() and hypothesis.strip()):
+                what = f"the {'hypothesis' if premise.strip() else 'premise'} is empty"
+                what += "; pass skip_empty=true to leave the row out in all languages"
+                raise CorpusError(what, file=path, line=line)
         sides = [[line[1] for line in lines], [line[2] for line in lines]]
-        blank = [(at, side) for side, texts in enumerate(sides) for at, text in enumerate(texts) if not text.strip()]
-        if blank and not skip_empty:
-            at, side = min(blank)
-            what = f"the {('premise', 'hypothesis')[side]} is empty"
-            what += "; pass skip_empty=true to leave the row out in all languages"
-            raise CorpusError(what, file=files[at], line=lines[at][0])
-        if blank:
+        if label is None:
+            counts["undecided"] += 1
+            continue
+        if not all(text.strip() for texts in sides for text in texts):
             counts["empty"] += 1
             continue
         if clean:
             sides = [[text.replace(",", " ").replace('"', "") for text in texts] for texts in sides]
         premises, hypotheses = map(tuple, sides)
         yield _Row(premises[:-1], hypotheses[:-1], label, premises[-1], hypotheses[-1])
-
-
-def _lines(path: Path, labels: Path | None) -> Iterator[tuple[int, str, str, int]]:
-    """The number, premise, hypothesis and label of each line."""
-    with_labels = labels is not None and len(next(read_lines(path))[1].split("\t")) == 2
-    for number, row in table_rows(path, labels=read_lines(labels) if with_labels and labels else None):
-        label = label_of(row["label"])
-        if label is None:
-            raise CorpusError(f"unknown label {row['label']!r}; correct it", file=path, line=number)
-        yield number, row["premise"], row["hypothesis"], label

@@ -26,8 +26,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from isoglot.data.files import stored
 from isoglot.data.languages import is_language
-from isoglot.data.sets.content import Content, stored
+from isoglot.data.sets.content import Content
 from isoglot.errors import CorpusError, nearest
 
 FILES = Path(str(resources.files(__package__)))
@@ -195,15 +196,11 @@ def _recorded(name: str) -> Mapping[str, Content]:
     return MappingProxyType(read_manifest(path.read_text(encoding="utf-8"), path) if path.is_file() else {})
 
 
-def _entry(name: str, table: Mapping[str, object]) -> DataSet:
-    given = dict(table)
-    rules = tuple(Rule(*rule) for rule in _list(given.pop("rules", [])))
-    unpacked = tuple((str(source), str(target)) for source, target in _list(given.pop("unpacked", [])))
-    counts = tuple(Count(files, int(number), int(lines)) for files, number, lines in _list(given.pop("counts", [])))
-    hub = Hub(*pair) if (pair := _list(given.pop("hub", []))) else None
-    return DataSet(name, rules=rules, unpacked=unpacked, counts=counts, hub=hub, **given)  # type: ignore[arg-type]
-
-
-def _list(value: object) -> list[Any]:
-    assert isinstance(value, list)
-    return value
+def _entry(name: str, table: Mapping[str, Any]) -> DataSet:
+    parts: dict[str, Any] = {
+        "rules": tuple(Rule(*rule) for rule in table.get("rules", ())),
+        "unpacked": tuple(map(tuple, table.get("unpacked", ()))),
+        "counts": tuple(Count(*count) for count in table.get("counts", ())),
+        "hub": Hub(*table["hub"]) if "hub" in table else None,
+    }
+    return DataSet(name, **{**table, **parts})

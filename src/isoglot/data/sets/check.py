@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from isoglot.data.files import COMPRESSED
+from isoglot.data.files import COMPRESSED, stored
 from isoglot.data.sets.catalogue import Count, DataSet, read_manifest
-from isoglot.data.sets.content import Content, measure, stored
+from isoglot.data.sets.content import Content, measure
 from isoglot.errors import CorpusError
 
 LOCK = "checksums.tsv"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from isoglot.data.files import COMPRESSED, decompressed
+from isoglot.data.files import decompressed
 from isoglot.errors import CorpusError
 
 BLOCK = 1 << 18
@@ -71,15 +71,6 @@ def blocks(path: Path) -> Iterator[bytes]:
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CorpusError(f"cannot be read to its end ({reason}); get the file again", file=path) from error
-
-
-def stored(folder: Path, path: str) -> Path | None:
-    """The location of the file `path` in a folder, plain or compressed in any way.
-
-    A plain file is preferred, as in all code that reads the sets.
-    """
-    plain = next((path.removesuffix(ending) for ending in COMPRESSED if path.endswith(ending)), path)
-    return next((found for ending in ("", *COMPRESSED) if (found := folder / f"{plain}{ending}").is_file()), None)
 
 
 def is_compressed(path: Path) -> bool:

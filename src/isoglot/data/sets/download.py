@@ -1,20 +1,17 @@
 """Fetch one file over HTTP, safe against broken connections and files that change on the server.
 
-Bytes go to `NAME.part`; `NAME.part.json` records the version of the file (its validators and its length). The next
-attempt, or the next call days later, requests the rest with a Range request and appends it only if the server still
-has the same version. If the server ignores the request, the download starts over. The length received must be the
-length announced. Only the standard library is used.
+Bytes go to `NAME.part`, and the ETag or date of their version to `NAME.part.version`. The next attempt, or the next
+call days later, requests the rest with a Range request and appends it only if the server still has the same version. If
+the server ignores the request, the download starts over. The length received must be the length announced.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -82,7 +79,7 @@ def download(address: str, target: Path, *, network: Network | None = None, prog
             reason = str(error)
         else:
             part.replace(target)
-            _notes(part).unlink(missing_ok=True)
+            _version_file(part).unlink(missing_ok=True)
             return
     have = part.stat().st_size if part.exists() else 0
     raise CorpusError(
@@ -92,46 +89,41 @@ def download(address: str, target: Path, *, network: Network | None = None, prog
 
 
 def _attempt(address: str, part: Path, timeout: float, progress: Transfer | None) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    known = _known(part) if have else None
-    if known and known["length"] == have:  # complete, but the call ended before the file got its final name
-        return
-    with _open(address, have if known else 0, part, timeout) as response:
-        version = _version(response)
-        continues = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-        resumed = response.status == 206 and known is not None and known == version and continues
-        if response.status == 206 and not resumed:
-            _forget(part)
-            raise _InterruptedError("the file has changed since the transfer began")
-        if not resumed:
+    version = _version_file(part).read_bytes() if part.exists() and _version_file(part).exists() else b""
+    have = part.stat().st_size if version else 0
+    with _open(address, have, part, timeout) as response:
+        # Without a validator the rest may belong to another version of the file.
+        found = (response.headers.get("ETag") or response.headers.get("Last-Modified") or "").encode()
+        if response.status == 206:
+            if found != version or not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+                _forget(part)
+                raise _InterruptedError("the file has changed since the transfer began")
+        else:
             have = 0
-            _forget(part)  # first, so that notes of the new version never describe bytes of the old one
-            with atomic_write(_notes(part)) as stream:
-                json.dump(version, stream)
-        with writing(part), part.open("ab" if resumed else "wb") as stream:
-            have = _copy(
-                response, stream, have, version["length"], lambda done: _report(progress, address, done, version)
-            )
-    if version["length"] is not None and have != version["length"]:
-        raise _InterruptedError(f"the connection ended after {have:,} of {version['length']:,} bytes")
+            _forget(part)  # first, so that the new version is never that of old bytes
+            with atomic_write(_version_file(part), binary=True) as stream:
+                stream.write(found)
+        rest = response.headers.get("Content-Length", "")
+        length = have + int(rest) if rest.isdecimal() else None
+        with writing(part), part.open("ab") as stream:
+            while length is None or have < length:
+                if not (block := _read(response)):
+                    break
+                stream.write(block)
+                have += len(block)
+                if progress:
+                    progress(address, have, length)
+    if length is not None and have != length:
+        raise _InterruptedError(f"the connection ended after {have:,} of {length:,} bytes")
 
 
-def _copy(
-    response: HTTPResponse, stream: IO[bytes], have: int, length: int | None, progress: Callable[[int], None]
-) -> int:
-    while length is None or have < length:
-        try:
-            block = response.read1(BLOCK)
-        except TimeoutError:
-            raise _InterruptedError("read timeout") from None
-        except (OSError, HTTPException) as error:
-            raise _InterruptedError(f"the connection broke ({error or type(error).__name__})") from error
-        if not block:
-            break
-        stream.write(block)
-        have += len(block)
-        progress(have)
-    return have
+def _read(response: HTTPResponse) -> bytes:
+    try:
+        return response.read1(BLOCK)
+    except TimeoutError:
+        raise _InterruptedError("read timeout") from None
+    except (OSError, HTTPException) as error:
+        raise _InterruptedError(f"the connection broke ({error or type(error).__name__})") from error
 
 
 def _open(address: str, have: int, part: Path, timeout: float) -> HTTPResponse:
@@ -140,7 +132,7 @@ def _open(address: str, have: int, part: Path, timeout: float) -> HTTPResponse:
         response: HTTPResponse = urlopen(Request(address, headers=headers), timeout=timeout)  # http(s) by resolve
     except HTTPError as error:
         error.close()
-        if error.code == 416:  # the partial file is not a prefix of the server's current file
+        if error.code == 416:  # the partial file is whole, or not a prefix of the server's current file
             _forget(part)
             raise _InterruptedError("the server cannot resume from the partial file") from None
         if error.code in _TEMPORARY:
@@ -160,34 +152,10 @@ def _open(address: str, have: int, part: Path, timeout: float) -> HTTPResponse:
     return response
 
 
-def _version(response: HTTPResponse) -> dict[str, Any]:
-    """The validators of a version of the file; `length` is of the complete file, None if not announced."""
-    whole = response.headers.get("Content-Range", "").rpartition("/")[2]
-    length = whole if response.status == 206 else response.headers.get("Content-Length", "")
-    number = int(length) if length.isdecimal() else None
-    return {"etag": response.headers.get("ETag"), "changed": response.headers.get("Last-Modified"), "length": number}
-
-
-def _known(part: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(_notes(part).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(found, dict) or set(found) != {"etag", "changed", "length"}:
-        return None
-    # Without a validator the rest may belong to another version.
-    return found if found["etag"] or found["changed"] else None
-
-
-def _notes(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")
+def _version_file(part: Path) -> Path:
+    return part.with_name(f"{part.name}.version")
 
 
 def _forget(part: Path) -> None:
     part.unlink(missing_ok=True)
-    _notes(part).unlink(missing_ok=True)
-
-
-def _report(progress: Transfer | None, address: str, done: int, version: dict[str, Any]) -> None:
-    if progress:
-        progress(address, done, version["length"])
+    _version_file(part).unlink(missing_ok=True)

@@ -16,10 +16,10 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from isoglot.data.files import atomic_write, check_output, exclusive
+from isoglot.data.files import atomic_write, check_output, exclusive, stored
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, find, manifest
 from isoglot.data.sets.check import DOWNLOADS, LOCK, check, counted
-from isoglot.data.sets.content import Content, blocks, measure, stored
+from isoglot.data.sets.content import Content, blocks, measure
 from isoglot.data.sets.download import Network, Transfer, download
 from isoglot.data.sets.normalise import put, step
 from isoglot.data.sets.unpack import extract, safe
@@ -87,20 +87,12 @@ def get(name: str, data: Path, *, network: Network | None = None, progress: Tran
         )
     check_output(job.folder, folder=True)
     with exclusive(job.folder):
-        _get(job)
+        changed = [_recorded(job, *file) for file in one.files.items()] if one.files else [_unrecorded(job)]
+        if any(changed) or not (job.folder / "SOURCE").exists():
+            with atomic_write(job.folder / "SOURCE") as stream:
+                stream.write(source(one))
+        shutil.rmtree(job.downloads, ignore_errors=True)
     return job.folder
-
-
-def _get(job: _Job) -> None:
-    one = job.one
-    if one.files:
-        changed = [_recorded(job, path, expected) for path, expected in one.files.items()]
-    else:
-        changed = [_unrecorded(job)]
-    if any(changed) or not (job.folder / "SOURCE").exists():
-        with atomic_write(job.folder / "SOURCE") as stream:
-            stream.write(source(one))
-    shutil.rmtree(job.downloads, ignore_errors=True)
 
 
 def source(one: DataSet) -> str:

@@ -16,12 +16,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from isoglot.data.files import COMPRESSED, check_output, exclusive, foreign_files, read_lines, remove_temporary
+from isoglot.data.files import COMPRESSED, check_output, exclusive, read_lines, remove_temporary
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.sets.columns import ANY_SCALE, Columns
 from isoglot.data.sets.exports import export, records, subsets
-from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, imported, parts_of, read_rows
+from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, imported, parts_of
 from isoglot.errors import CorpusError, OutputError, nearest
 
 Find = Callable[[Path], Iterator[Parts]]  # the parts in each place, of which the first that has a split counts
@@ -757,19 +757,6 @@ def find_parts(name: str, data: Path) -> Parts:
     return imported(name, data / name) or imported(name, data) or IMPORTERS[name].find(data)
 
 
-def _is_begun(target: Path, parts: Parts) -> bool:
-    """Whether a folder without a manifest has nothing but parts of this set, as an earlier version left them that wrote
-    the manifest last and was killed.
-    """
-    names = [f"{split}/{subset}.jsonl" for split, subset in parts]
-    if target.is_file() or next(foreign_files(target, "|".join(map(re.escape, names))), None):
-        return False
-    try:  # a file of the user's that is called so has no places in its rows
-        return all(next(read_rows(target / name)) for name in names if (target / name).is_file())
-    except CorpusError:
-        return False
-
-
 def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     """Convert the published files of a set in `folder` to the normal form; returns the new folder and the number of
     rows.
@@ -786,7 +773,7 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     with exclusive(target):
         if target.is_dir():
             remove_temporary(target, [MANIFEST])  # of an import that was killed
-        if target.exists() and not (target / MANIFEST).is_file() and not _is_begun(target, parts):
+        if target.is_dir() and not (target / MANIFEST).is_file() and any(target.iterdir()):
             problem = "contains something else than an imported set"
             raise OutputError(f"{target}: {problem}; choose another folder with --data, or empty this one")
         return target, import_set(name, parts, target)

@@ -16,7 +16,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache as once
@@ -155,11 +155,8 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     `cache` is a folder; a copy there is named by the paths and the content of the published files. Raises
     `CorpusError` with file and line for files that cannot be used.
     """
-    target = (
-        _cached(name, part, cache)
-        if cache and part.files and getattr(part.rows, "func", None) is not read_rows
-        else None
-    )
+    is_imported = getattr(part.rows, "func", None) is read_rows
+    target = _cached(name, part, cache) if cache and part.files and not is_imported else None
     if target and target.is_file():
         with suppress(CorpusError):  # a damaged copy is recreated
             return Rows(read_rows(target))
@@ -199,12 +196,10 @@ def _write(rows: Rows, languages: tuple[str, ...], target: Path) -> None:
         gz = target.suffix == ".gz"
         with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) if gz else nullcontext(stream) as lines:
             for row in rows:
-                found = {"texts": row.texts, "langs": languages, **_extras(row), "places": row.places}
+                extras = {"label": row.label, "id": row.id, "name": row.name}
+                extras = {key: value for key, value in extras.items() if value not in (None, "")}
+                found = {"texts": row.texts, "langs": languages, **extras, "places": row.places}
                 lines.write(json.dumps(found, ensure_ascii=False).encode() + b"\n")
-
-
-def _extras(row: Row) -> Mapping[str, object]:
-    return {key: value for key in ("label", "id", "name") if (value := getattr(row, key)) not in (None, "")}
 
 
 def read_rows(path: Path) -> Iterator[Row]:

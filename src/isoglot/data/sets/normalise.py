@@ -17,10 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from isoglot.data.files import atomic_write, content_digest
+from isoglot.data.files import atomic_write, content_digest, stored
 from isoglot.data.filters import normalise, test_sentences
 from isoglot.data.sets.catalogue import command, find
-from isoglot.data.sets.content import Content, Measure, blocks, is_compressed, stored
+from isoglot.data.sets.content import Content, Measure, blocks, is_compressed
 from isoglot.errors import CorpusError
 
 

@@ -13,9 +13,8 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO
 
 from isoglot.data.sets.content import BLOCK
 from isoglot.errors import CorpusError
@@ -36,15 +35,22 @@ def extract(archive: Path, folder: Path, *, limit: int = LIMIT) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     try:
-        for name, opened in _members(archive):
+        for name, source in _zip(archive) if zipfile.is_zipfile(archive) else _tar(archive):
             target = fresh / safe(name, archive)
             if not _JUNK.isdisjoint(target.parts):
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            with opened as source, target.open("wb") as stream:
-                limit = _copy(source, stream, limit, archive)
+            with source, target.open("wb") as stream:
+                while block := source.read(BLOCK):
+                    limit -= len(block)
+                    if limit < 0:
+                        raise CorpusError("unpacks to more than the size limit; do not use it", file=archive)
+                    stream.write(block)
         shutil.rmtree(folder, ignore_errors=True)
         fresh.replace(folder)
+    except _DAMAGE as error:
+        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for every compression that it tried
+        raise CorpusError(f"cannot be unpacked ({reason}); get it again", file=archive) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
@@ -57,49 +63,17 @@ def safe(name: str, archive: Path) -> PurePosixPath:
     return path
 
 
-def _members(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[bytes]]]]:
-    try:
-        yield from _zip(archive) if zipfile.is_zipfile(archive) else _tar(archive)
-    except _DAMAGE as error:
-        raise _damaged(archive, error) from error
-
-
-def _zip(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[bytes]]]]:
+def _zip(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
-            kind = (
-                member.external_attr >> 16 & 0o170000
-            )  # permission bits of the original file system; 0 if it has none
+            kind = member.external_attr >> 16 & 0o170000  # of the original file system; 0 if it has none
             if not member.is_dir() and kind in (0, 0o100000):
                 # The name as stored in the archive: the library would make an unsafe one look safe.
                 yield member.orig_filename, opened.open(member)
 
 
-def _tar(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[bytes]]]]:
+def _tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with tarfile.open(archive) as opened:
         for member in opened:
             if member.isfile() and (stream := opened.extractfile(member)):
                 yield member.name, stream
-
-
-def _copy(source: IO[Any], stream: IO[bytes], limit: int, archive: Path) -> int:
-    """Copy the stream; return the remaining limit in bytes."""
-    while block := _read(source, archive):
-        limit -= len(block)
-        if limit < 0:
-            raise CorpusError("unpacks to more than the size limit; do not use it", file=archive)
-        stream.write(block)
-    return limit
-
-
-def _read(source: IO[Any], archive: Path) -> bytes:
-    try:
-        block: bytes = source.read(BLOCK)
-    except _DAMAGE as error:
-        raise _damaged(archive, error) from error
-    return block
-
-
-def _damaged(archive: Path, error: Exception) -> CorpusError:
-    reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for every compression that it tried
-    return CorpusError(f"cannot be unpacked ({reason}); get it again", file=archive)

@@ -392,20 +392,16 @@ class Centroids(OfGroups):
 
     def compare(self, name: str, subset: Subset, tables: Tables) -> Iterator[Score]:
         """`distance` of each pair; an encoder that gives all sentences of a language the same vector is an error."""
-        yield DISTANCE.score(self.name, name, self._distance(name, *subset.sides(tables)), len(subset.places))
-
-    def _distance(self, subset: str, a: Doubles, b: Doubles) -> float:
-        """Between the centres of unit vectors (N, D), over the mean of both root mean square distances from them."""
+        a, b = subset.sides(tables)
+        # Between the centres of unit vectors (N, D), over the mean of both root mean square distances from them.
         apart = float(np.linalg.norm(a.mean(axis=0) - b.mean(axis=0)))
         spread = sum(float(np.sqrt(np.square(side - side.mean(axis=0)).sum(axis=1).mean())) for side in (a, b)) / 2
-        if apart <= _ROUNDING:
-            return 0.0
-        if spread <= _ROUNDING:
+        if spread <= _ROUNDING < apart:
             raise EvaluationError(
-                f"{self.name} {subset}: all {len(a)} sentences of a language have the same vector, and the "
-                "languages differ; check the encoder's weights and its tokenizer"
+                f"{self.name} {name}: all {len(a)} sentences of a language have the same vector, and the languages "
+                "differ; check the encoder's weights and its tokenizer"
             )
-        return apart / spread
+        yield DISTANCE.score(self.name, name, apart / spread if apart > _ROUNDING else 0.0, len(subset.places))
 
 
 @dataclass(frozen=True, slots=True)

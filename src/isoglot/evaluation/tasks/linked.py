@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from isoglot.data.files import COMPRESSED, read_lines
+from isoglot.data.files import read_lines, stored
 from isoglot.data.readers.entities import SENTENCES, read_entities
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
@@ -84,9 +84,7 @@ class Linked(BaseTask):
 
     def _read(self, data: Path) -> dict[str, _Language]:
         """The sentences by language. A sentence with several links is there once, with all its entities."""
-        names = [f"{folder}{SENTENCES}{ending}" for folder in ("", "wikipedia/") for ending in ("", *COMPRESSED)]
-        file = next((data / name for name in names if (data / name).is_file()), None)
-        if file is None:
+        if (file := stored(data, SENTENCES) or stored(data / "wikipedia", SENTENCES)) is None:
             return {}
         sentences: dict[str, dict[str, tuple[str, set[int]]]] = {}
         try:

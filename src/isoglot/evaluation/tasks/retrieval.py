@@ -32,7 +32,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from isoglot.data.files import COMPRESSED
+from isoglot.data.files import stored
 from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
@@ -260,10 +260,9 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     """
     from isoglot.data.readers import read
 
-    names = [f"retrieval.{suffix}{ending}" for suffix in _SUFFIXES for ending in ("", *COMPRESSED)]
-    paths = [data] if data.is_file() else [data / name for name in (*names, "retrieval")]
-    path = next((path for path in paths if path.exists()), None)
-    if path is None:
+    files = [data] if data.is_file() else [stored(data, f"retrieval.{suffix}") for suffix in _SUFFIXES]
+    path = next(filter(None, files), data / "retrieval")
+    if not path.exists():
         return
     suffixes = () if path.is_dir() else path.suffixes[-2:]
     kind = next((suffix for suffix in _SUFFIXES if f".{suffix}" in suffixes), "folder" if path.is_dir() else "")
@@ -545,10 +544,13 @@ class CorpusSearch(BaseTask):
             where = f"{self.name} {subset}, queries, language {query}"
             asked = queries.read(where)
             near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
+            # Without the query itself, which a corpus of distinct sentences contains at most once. Rounded to what
+            # float32 holds, so that a sentence with the vector of another has the cosine 1, not a bit more.
             hits = [
-                _hits(text, texts, ids, cosines)[: self.top]
-                for text, ids, cosines in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
+                [(texts[at], round(float(cosine), 6)) for at, cosine in zip(*found, strict=True) if texts[at] != text]
+                for text, *found in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
             ]
+            hits = [found[: self.top] for found in hits]
             if not all(hits):
                 place = asked.place()([bool(row) for row in hits].index(False))
                 raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
@@ -560,10 +562,3 @@ class CorpusSearch(BaseTask):
             items = np.array([row[0][1] for row in hits], np.float32)
             detail = Detail("hits", ("query", "rank", "found", "cosine"), table)
             yield NEAREST.mean_of(self.name, subset, items, details=(detail,))
-
-
-def _hits(query: str, texts: Sequence[str], ids: Ids, cosines: Floats) -> list[tuple[str, float]]:
-    """The hits without the query itself, which a corpus of distinct sentences contains at most once."""
-    # Rounded to what float32 holds, so that a sentence with the vector of another has the cosine 1, not a bit more.
-    hits = ((texts[place], round(float(cosine), 6)) for place, cosine in zip(ids, cosines, strict=True))
-    return [(text, cosine) for text, cosine in hits if text != query]

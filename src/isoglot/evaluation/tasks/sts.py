@@ -170,14 +170,11 @@ def mistakes(pairs: Rows, items: Items) -> tuple[Detail, ...]:
     differences = (cosine - gold) / len(items)
 
     def row(at: int) -> tuple[str | float, ...]:
-        return *map(_short, pairs[at].texts), float(pairs.labels[at]), float(items[at, 1]), float(differences[at])
+        texts = (text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..." for text in pairs[at].texts)
+        return *texts, float(pairs.labels[at]), float(items[at, 1]), float(differences[at])
 
     columns = ("sentence 1", "sentence 2", "gold", "cosine", "rank difference")
     return worst(columns, np.abs(differences), row)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)

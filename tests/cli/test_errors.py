@@ -1,0 +1,148 @@
+"""What every verb says of wrong words: one line, and nothing is written. Errors of paths are in tests/contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_documents import write_docx
+from typer.testing import CliRunner
+
+from conftest import SENTENCES, build_tokenizer
+from isoglot.cli.main import app
+from isoglot.encoders import StaticEncoder
+from isoglot.errors import CorpusError, EncoderError, EvaluationError, IsoglotError, OutputError, RecipeError
+from isoglot.evaluation.base import Score
+from isoglot.evaluation.scores import Scores, write_results
+
+MINE = "mine a.eng b.deu --vectors x.npy --vectors x.npy -o out.tsv"
+RAY = "encode m a.eng -o out --ray local"
+PLOT = "plot m --layout pca -o out.svg"
+COMPARE = "compare --resamples 20 "
+WRONG = [
+    (f"{MINE} --direction both", IsoglotError, "mine: --direction is 'both'"),
+    (f"{MINE} --cores 2", IsoglotError, "--cores and --gpus need --ray"),
+    (f"{MINE} --budget 1KB", IsoglotError, "too small"),
+    (f"{MINE} --threshold 1 --gold a.eng", IsoglotError, "--threshold and --gold"),
+    (f"{MINE} --check-language no:thing", IsoglotError, "no:thing"),
+    (f"{MINE} --ids", CorpusError, "a.eng:1: must be an id"),
+    ("mine a.eng a.eng --vectors x.npy --vectors a.eng -o out.tsv", CorpusError, "NumPy table"),
+    ("mine none.txt b.deu --vectors x.npy --vectors x.npy -o out", CorpusError, "no such file"),
+    ("mine a.txt b.deu --vectors x.npy --vectors x.npy -o out.tmx", IsoglotError, "languages"),
+    ("mine m a.eng --gpus 1 -o out", IsoglotError, "need --ray"),
+    ("mine m a.eng --ray local --index HNSW -o out", IsoglotError, "a cluster compares exactly"),
+    ("align m a.docx -o out.tsv", IsoglotError, "align: a.docx is the only file"),
+    ("align m a.docx none.html -o out.tsv", CorpusError, "none.html: no such file"),
+    ("align m a.docx a.txt -o out.tmx", IsoglotError, "tmx needs the languages"),
+    ("align m a.docx b.deu -o out --format docx", IsoglotError, "--format is 'docx'"),
+    ("encode m a.eng -o out.npy --precision fp8", EncoderError, "precision"),
+    ("encode m a.eng -o out.npy --dtype float99", EncoderError, "float99"),
+    ("encode m a.eng -o out.npy --truncate-dim 9", EncoderError, "truncate_dim .*8"),
+    ("encode m a.eng -o out.npy --devices nonsense:0", EncoderError, "nonsense"),
+    ("encode m a.eng -o out.npy --precision int8", EncoderError, "int8"),
+    ("encode m a.eng -o out.npy --device cuda:77", EncoderError, "cuda:77"),
+    ("encode m a.eng -o out.txt", OutputError, r"out\.txt"),
+    ("encode m a.eng -o out.npy --format jsonl", OutputError, "format"),
+    ("encode m a.eng -o out.npy --format nyp", OutputError, "format"),
+    (f"{RAY} --workers 2", EncoderError, "remove --workers"),
+    (f"{RAY} --devices cpu", EncoderError, "remove --workers"),
+    (f"{RAY} --device cpu", EncoderError, "remove --workers"),
+    (f"{RAY} --format jsonl", EncoderError, "remove --format jsonl"),
+    ("encode m a.eng -o out --workers 2 --devices cpu", EncoderError, "remove --workers"),
+    ("encode m a.eng -o out --lines 5", EncoderError, "needs --ray"),
+    ("encode m a.eng -o out --cores 2", IsoglotError, "need --ray"),
+    ("encode m a.eng -o out --gpus 1", IsoglotError, "need --ray"),
+    ("fit pca m a.eng -o out", EncoderError, "'pca'"),
+    ("fit flow m a.eng -o out --dim 3", EncoderError, "--dim 3: a flow keeps every dimension"),
+    ("fit flow m a.eng -o out --permutation conv", EncoderError, "permutation must be one of random, reversed"),
+    ("fit whitening m a.eng -o out --dim 9", EncoderError, "dim must lie between 1 and the encoder's 8"),
+    ("fit whitening m few.txt -o out", EncoderError, r"few\.txt: a covariance.*got 1"),
+    ("fit whitening m none.txt -o out", CorpusError, "no such file"),
+    ("trim m empty.txt -o out", CorpusError, "empty.txt: .*no text"),
+    ("trim m blank.txt -o out", CorpusError, "no sentences"),
+    ("average m m --weights .9,.8 -o out", EncoderError, r"0\.8"),
+    ("average m -o out", EncoderError, "at least two"),
+    ("convert m -o out --weights int5", IsoglotError, "'int5'"),
+    ("export m --format onnx -o out", IsoglotError, "only transformers can be exported to ONNX"),
+    ("export m -o out.tsv", IsoglotError, "m: is a model; to export it, pass --format onnx"),
+    ("export m --format onnx -o out --words int3", IsoglotError, "'int3'"),
+    ("filter pairs.tsv -o out.jsonl --model m --margin absolut", IsoglotError, r"filter: --margin is .*absolute"),
+    ("filter none.tsv -o out.jsonl --model m", CorpusError, r"none\.tsv"),
+    ("filter pairs.tsv -o out.tsv --model m", OutputError, r"out\.tsv"),
+    ("filter pairs.tsv -o out.jsonl --dropped out.csv --model m", OutputError, r"out\.csv"),
+    ("negatives m three.tsv -o out.jsonl", CorpusError, "group 1 has 3 sentences"),
+    ("negatives m one.tsv -o out.jsonl", CorpusError, "group 1 has 1 sentences"),
+    ("negatives m head.tsv -o out.jsonl", CorpusError, "contains a header and no text"),
+    ("negatives m pairs.tsv --leakage a.eng -o out.jsonl", CorpusError, "no pairs are left"),
+    ("negatives m pairs.jsonl --languages eng,deu -o out.jsonl", RecipeError, "'languages'"),
+    ("index m a.eng -o out --kind nonsense", IsoglotError, "is not a kind"),
+    ("index m a.txt -o out --language qqqq", IsoglotError, "unknown language"),
+    ("index m eng=none.txt -o out", CorpusError, r"none\.txt"),
+    ("index m eng=empty.txt -o out", CorpusError, r"empty\.txt"),
+    ("index m eng=binary.txt -o out", CorpusError, r"binary\.txt"),
+    ("plot m a.eng -o out.gif", EvaluationError, r"out\.gif: "),
+    (f"{PLOT} a.eng --parallel", CorpusError, "two files or more"),
+    ("plot m a.eng --layout mds -o out.svg", EvaluationError, "'mds'"),
+    (f"{PLOT} a.eng --color topic", EvaluationError, "no such extra"),
+    (f"{PLOT} a.eng few.txt --parallel", CorpusError, r"few\.txt"),
+    (f"{PLOT} none.txt", IsoglotError, "none.txt"),
+    (f"{PLOT} a.eng --languages xx", CorpusError, "unknown language 'xx'"),
+    (f"{PLOT} a.eng --languages eng,deu", CorpusError, "got 2 languages"),
+    (f"{PLOT} a.eng b.deu --parallel --languages eng,deu,fra", CorpusError, "3 languages"),
+    (f"{PLOT} a.eng --labels few.txt", EvaluationError, "1 for 7"),
+    (f"{PLOT} blank.txt a.eng --labels a.eng", CorpusError, r"blank\.txt:1: is empty"),
+    ("evaluate m --function json:loads --data . --tasks tatoeba -o out", IsoglotError, "specify one thing to evaluate"),
+    ("evaluate --function json:nothing --data . --tasks tatoeba -o out", IsoglotError, "--function json:nothing: "),
+    ("evaluate --function no.such:thing --data . --tasks tatoeba -o out", IsoglotError, "--function no.such:thing: "),
+    ("evaluate --function math:pi --data . --tasks tatoeba -o out", IsoglotError, "^--function math:pi: .*float"),
+    ("evaluate --vectors x.npy --data . --tasks tatoeba -o out", IsoglotError, "--vectors and --texts"),
+    ("evaluate --function json:loads --cache c --data . -o out", IsoglotError, "a cache needs an encoder"),
+    ("evaluate --function json:loads --prompt x --data . -o out", EvaluationError, "^--prompt is for a MODEL"),
+    ("evaluate --function json:loads --max-length 7 --data . -o out", EvaluationError, "^--max-length is for a MODEL"),
+    (f"{COMPARE} r nosuch", EvaluationError, "nosuch: cannot be read"),
+    (f"{COMPARE} r x=", EvaluationError, "'x=' is neither a path nor NAME=PATH"),
+    (f"{COMPARE} r =r", EvaluationError, "'=r' is neither a path nor NAME=PATH"),
+    (f"{COMPARE} r r=s", EvaluationError, "'r' is the name of two systems; .* NAME=r"),
+    (f"{COMPARE} r r", EvaluationError, "'r' is the name of two systems"),
+    ("models get nosuch", IsoglotError, "nosuch"),
+    ("recipe show nosuch", IsoglotError, "neither a file nor a packaged recipe"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("errors")
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(folder / "m")
+    text = "".join(f"{sentence}\n" for sentence in SENTENCES[:7])
+    files = {
+        **dict.fromkeys(("a.eng", "b.deu", "a.txt"), text), "few.txt": "one\n", "empty.txt": "", "blank.txt": "\n \n",
+        "pairs.tsv": "eng\tdeu\n" + "".join(f"{one}\t{one}\n" for one in SENTENCES[:7]), "binary.txt": "a\0b",
+        "pairs.jsonl": '{"eng": "a", "deu": "b"}\n', "three.tsv": "eng\tdeu\tfra\na\tb\tc\n",
+        "one.tsv": "eng\tdeu\na\t\n", "head.tsv": "eng\tdeu\n",
+    }  # fmt: skip
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    write_docx(folder / "a.docx", "".join(f"<w:p><w:r><w:t>{one}</w:t></w:r></w:p>" for one in SENTENCES[:5]))
+    np.save(folder / "x.npy", np.random.default_rng(0).standard_normal((7, 4), np.float32))
+    for name in "rs":
+        items = np.ones(3, np.float32)
+        write_results(folder / name, Scores([Score("tatoeba", "deu-eng", "accuracy/mean", 1.0, 3, items=items)], name))
+    return folder
+
+
+def files():
+    """What is there, except for work folders, from which a call with another budget resumes."""
+    return sorted(path for path in Path().iterdir() if path.suffix != ".work")
+
+
+@pytest.mark.parametrize(("words", "error", "message"), WRONG, ids=[words for words, *_ in WRONG])
+def test_wrong_words_are_one_error_and_write_nothing(folder, monkeypatch, words, error, message):
+    monkeypatch.chdir(folder)
+    before = files()
+    done = CliRunner().invoke(app, words.split())
+    assert isinstance(done.exception, error), (done.exception, done.output)
+    with pytest.raises(error, match=message):
+        raise done.exception
+    assert "\n" not in str(done.exception)
+    assert files() == before

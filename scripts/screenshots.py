@@ -28,11 +28,10 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command("plot", MODEL, BUNDLED / "pairs" / "deu-fra.tsv.xz", "--limit", 80, "--output", folder / "map.html")
+        (folder / "data").symlink_to(BUNDLED)  # the pages show the commands
+        command("plot", MODEL, "data/pairs/deu-fra.tsv.xz", "--limit", 80, "--output", "map.html", cwd=folder)
         shoot((folder / "map.html").as_uri(), "map", height=680)
-        command(
-            *("evaluate", MODEL, "--tasks", "tatoeba", "--data", BUNDLED / "test", "--output", folder / "scores"),
-        )
+        command("evaluate", MODEL, "--tasks", "tatoeba", "--data", "data/test", "--output", "scores", cwd=folder)
         shoot((folder / "scores" / "page.html").as_uri(), "results", height=900)
         sources = [path.name for path in (BUNDLED / "dev").glob("*.xz") if path.name.split(".")[2] != "eng"]
         files = [f"{name.split('.')[2]}={name}" for name in sorted(sources)]

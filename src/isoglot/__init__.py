@@ -28,6 +28,7 @@ _HOMES = {
     "compare": "isoglot.evaluation.compare",
     "encode": "isoglot.model",  # not in `__all__`: `model.encode` as a function; one form is listed
     "evaluate": "isoglot.evaluation.evaluate",
+    "freeze": "isoglot.training.freeze",
     "load": "isoglot.model",
     "mine": "isoglot.mining",
     "plot": "isoglot.report.plot",
@@ -46,6 +47,7 @@ __all__ = [
     "align",
     "compare",
     "evaluate",
+    "freeze",
     "load",
     "mine",
     "plot",
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from isoglot.objectives import Objective
     from isoglot.report.plot import plot
     from isoglot.score import Score
+    from isoglot.training.freeze import freeze
     from isoglot.training.train import train
 
 

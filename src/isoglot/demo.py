@@ -33,7 +33,7 @@ RECIPES = ("demo/pairs", "demo/groups")
 KNOWN = (  # paths in the folder of a demo; `layout` knows those inside a model folder
     r"(runs/(pairs|groups)/)?(model|\.model\.[0-9a-f]{8}\.(new|old))/.+|mteb/.+|"
     r"runs/(pairs|groups)/((run|data)\.json|log\.jsonl|checkpoints/step-\d+\.(pt|json)|tensorboard/.+)|"
-    r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|json)|page\.html|items\.npz|details\.jsonl"
+    r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|tex|json)|page\.html|items\.npz|details\.jsonl"
 )
 MINED = "tur"  # language mined against English
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Mapping
+from datetime import date, datetime, timezone
 from pathlib import Path
 from types import MappingProxyType
 
@@ -71,6 +74,20 @@ def is_debugging() -> bool:
 def serve_token() -> str | None:
     """`$ISOGLOT_SERVE_TOKEN`; None if it is not set. Empty, as by a secret that is missing, it is an error later."""
     return os.environ.get("ISOGLOT_SERVE_TOKEN")
+
+
+def today() -> date:
+    """The date that outputs show: of `$SOURCE_DATE_EPOCH`, which many tools read, in UTC; without it, today."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(epoch), timezone.utc).date() if epoch.isdecimal() else date.today()
+
+
+def command() -> str:
+    """How this process was called, as a line for a shell, if by the command line of isoglot; else empty."""
+    name = Path(sys.argv[0] or "-")  # isoglot, or isoglot/__main__.py
+    if "isoglot" not in (name.stem, name.parent.name if name.stem == "__main__" else ""):
+        return ""
+    return shlex.join(["isoglot", *sys.argv[1:]])
 
 
 def log_format() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command_line import as_function
 
 from isoglot import recipe as recipes
 from isoglot.cli.recipe import check
@@ -18,7 +19,7 @@ def both(name, folder, words):
     with pytest.raises(RecipeError, match=words):
         check(name)
     with pytest.raises(RecipeError, match=words):
-        train(name, output=folder / "run")
+        as_function(train)(name, output=folder / "run")
     assert not (folder / "run").exists()
 
 

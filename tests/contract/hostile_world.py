@@ -100,6 +100,7 @@ VERBS = {
         "made",
     ),
     "train": Verb("train -o run recipe.toml", ("recipe.toml", "pairs.tsv", "scored"), "run"),
+    "freeze": Verb("freeze trained -o frozen.zip", ("trained",), "frozen.zip"),
     "train, resumed": Verb("train -o trained recipe.toml", ("trained",), "trained"),
     "evaluate": Verb(
         "evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model",

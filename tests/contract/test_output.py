@@ -124,6 +124,7 @@ FOLDERS = {  # verb that writes a folder -> its words without the output
     "demo": "demo",
     "train": "train tiny.toml",
     "sweep": "sweep tiny.toml",
+    "freeze": "freeze run",
     "evaluate": "evaluate model --tasks retrieval --data a.tsv",
     "compare": "compare a=scores b=scores",
     "index": "index model a.txt",

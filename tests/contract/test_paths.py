@@ -67,6 +67,7 @@ COLLISIONS = [
     ("trim", "m a.eng -o {}", "m"),
     ("wikipedia", "w/dump.xml --titles p.tsv -o {}", "w"),
     ("wikipedia", "w/dump.xml --titles p.tsv -o x --work {}", "w"),
+    ("freeze", "q -o {}", "q"),
 ]  # fmt: skip
 # They write no output, or none where the user says, or read nothing of the user's.
 NOTHING_TO_COMPARE = {

@@ -289,7 +289,7 @@ def test_without_items_values_are_still_compared():
     assert row.differences[0].p is row.differences[0].interval is None
     assert not row.differences[0].significant
     assert rows(found)["mean"].average
-    assert found.grids()[0].rows[0] == ("a", "9", "50.0", "40.0", "-10.0", "–")
+    assert found.grids()[0].rows[0] == ("a", "9", "50.0", "40.0", "-10.0", "no items")
 
 
 PARTS = [score(name, [0, 1, 1, 0]) for name in "abc"]
@@ -418,7 +418,7 @@ def test_a_system_alone_has_the_intervals_it_has_beside_another(tmp_path):
         f"{100 * rows(one)['x'].values[0].mean:.1f}",
         f"[{100 * low:.1f}, {100 * high:.1f}]",
     )
-    assert [row[-1] for row in shown.rows if row[0] == "z"] == ["–"]
+    assert [row[-1] for row in shown.rows if row[0] == "z"] == ["no items"]
     one.save(tmp_path)
     page = (tmp_path / "compare.md").read_text(encoding="utf-8")
     assert "# a\n" in page

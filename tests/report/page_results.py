@@ -123,7 +123,8 @@ def small(model="m", *scores):
 
 
 def cells(document, section):
-    """Texts of the cells of a section's tables, row by row."""
+    """Texts of the cells of a section's tables, row by row, without the names of languages beside their codes."""
+    document = re.sub('<small class="named">.*?</small>', "", document)
     body = document.split(f'id="{section}"')[1].split("</section>")[0] if f'id="{section}"' in document else ""
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
     return [

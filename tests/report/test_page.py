@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from base64 import b64decode
 from collections import Counter
 from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
@@ -16,16 +18,19 @@ import pytest
 from command_line import as_function
 from page_results import FIFTEEN, Score, cells, errors_into, one, small
 
+from isoglot import __version__
 from isoglot.cli.report import report as report_verb
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.report import charts
+from isoglot.report.html import languages_in
 from isoglot.report.page import is_seen, margin_of, page, write_page
 from isoglot.report.tables import MANY
 
 command = as_function(report_verb)
 
+TEMPLATES = Path(charts.__file__).parent / "templates"
 VOID = {"meta", "input", "wbr", "img"}
 
 
@@ -97,6 +102,78 @@ def test_it_is_small_and_never_changes(models, document):
     assert page(models, seen=["de", "fr", "es", "ru", "zh"]) == document
 
 
+def test_the_header_says_what_when_with_what_and_by_which_command(models, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    monkeypatch.setattr(sys, "argv", ["/bin/isoglot", "report", "a folder"])
+    older = Scores([Score("sts17", "ara-eng", "spearman", 0.5, 9)], "older", {"version": "0.1.0"})
+    document = page([small("m"), older])
+    assert "<title>m and older compared on tatoeba, sts17</title>" in document
+    facts = re.findall(r"<dt>(.*?)</dt>(.*?)</div>", document)
+    assert {label: re.findall("<dd>(.*?)</dd>", lines) for label, lines in facts} == {
+        "made": [f"1970-01-02, isoglot {__version__}"],
+        "models": ["m", "older · scores of isoglot 0.1.0"],
+        "data": ["tatoeba, sts17"],
+        "command": ["<code>isoglot report &#39;a folder&#39;</code>"],
+    }
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/python"])
+    alone = page(models[:1])
+    assert "command</dt>" not in alone
+    assert "<title>runs/first/model on 8 tasks</title>" in alone
+    assert "<h1>Mine</h1>" in page(models, title="Mine")
+
+
+def test_codes_have_the_names_of_their_languages(document):
+    assert '<th scope="row">yue-eng <small class="named">Yue Chinese–English</small></th>' in document
+    assert '<span>sqi-eng <small class="named">Albanian–English</small></span>' in document  # a bar
+    assert '<summary>jpn-eng <small class="named">Japanese–English</small></summary>' in document
+    assert '<td class="name">tha <small class="named">Thai</small></td>' in document  # of a sentence in a map
+    assert "deu German, fra French" in document  # seen in training
+    assert 'hin <small class="named">Hindi</small>, ' in document  # below a heat map
+    assert '<th scope="row">biomedical</th>' in document
+
+
+def test_mistaken_languages_have_their_names():
+    table = Detail("mistakes", ("sentence", "language", "taken for", "probability"), (("Hej", "dan", "nor", 0.5),))
+    document = page([small("m", Score("language-id/lingua", "dan", "accuracy", 0.5, 9, details=(table,)))])
+    assert 'dan <small class="named">Danish</small></td>' in document
+    assert 'nor <small class="named">Norwegian</small></td>' in document
+
+
+@pytest.mark.parametrize(
+    ("subset", "names"),
+    [
+        ("deu", "German"),
+        ("kor-kor", "Korean"),
+        ("xx-kor", "Korean"),
+        ("zho_Hans-eng", "Chinese (Simplified)–English"),
+        ("spa-eng-4b", "Spanish–English"),
+        *((name, "") for name in ("mean", "mean over ara-bul", "agnews", "", "-", "a-b-c-d-e", "x" * 70)),
+    ],
+)
+def test_the_names_of_a_subset(subset, names):
+    assert languages_in(subset) == names
+
+
+def luminance(colour):
+    digits = re.findall("..", colour[1:]) if len(colour) == 7 else [2 * digit for digit in colour[1:]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(d, 16) / 255 for d in digits)]
+    return float(np.dot((0.2126, 0.7152, 0.0722), linear))
+
+
+def test_text_can_be_read_in_both_themes():
+    """The contrast of WCAG 2, level AA."""
+    css = (TEMPLATES / "theme.css").read_text(encoding="utf-8")
+    light, dark = (dict(re.findall(r"--(\w+): (#\w+)", part)) for part in css.split("@media"))
+    assert light.keys() == dark.keys()
+    for theme in (light, dark):
+        for ink in ("ink", "quiet", "link", "wrong"):
+            for paper in ("paper", "shade"):
+                low, high = sorted(luminance(theme[name]) for name in (ink, paper))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, paper)
+    pages = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("page.html", "map.html")]
+    assert all('{% include "theme.css" %}' in text and '{% include "header.html" %}' in text for text in pages)
+
+
 HOSTILE = '<script>alert(1)</script></style><!-- " \' & \x00 \x1b \ud800 $x$ id="y" 你好'
 
 
@@ -136,7 +213,7 @@ def bars(document, place=0):
     rows = re.findall(
         r'<div role="listitem"[^>]*?( class="unseen")?>\s*<span>(.*?)</span>.*?<span>(.*?)</span>', chart, re.S
     )
-    return [(unescape(label), number, bool(unseen)) for unseen, label, number in rows]
+    return [(unescape(label.partition(" <small")[0]), number, bool(unseen)) for unseen, label, number in rows]
 
 
 def test_the_summary_compares_with_the_first_model():
@@ -185,7 +262,7 @@ def test_the_summary_has_a_handful_of_subsets_where_there_is_no_average(subsets,
     scores = [Score("sts17", f"s{place}", "spearman", 0.5, 9) for place in range(subsets)]
     found = cells(page([small("m", *scores)]), "summary")[1:]
     assert len(found) == rows
-    assert (found[-1][1] == "4 more") is (subsets == 9)
+    assert (found[-1][1] == "4 more, below") is (subsets == 9)
 
 
 @pytest.mark.slow

@@ -212,7 +212,7 @@ def test_svg_is_well_formed_and_keeps_text(tmp_path):
     isoglot.plot(VECTORS, GROUPS, method="pca", title="A $map$ of <b>", output=tmp_path / "map.svg")
     found = words((tmp_path / "map.svg").read_bytes())
     assert "A $map$ of <b>" in found
-    assert {*TEXTS} <= {*found}
+    assert {"eng English", "ara Arabic", "zho_Hans Chinese (Simplified)", "tha Thai"} <= {*found}
 
 
 @pytest.mark.parametrize("count", [11, 12])
@@ -236,12 +236,12 @@ def test_the_interactive_figure_holds_every_sentence_and_joins_groups():
     figure = isoglot.plot(VECTORS, GROUPS, method="pca").figure()
     marks = [trace for trace in figure.data if trace.mode == "markers"]
     rays = [trace for trace in figure.data if trace.mode == "lines"]
-    assert [trace.name for trace in marks] == list(TEXTS)
+    assert [trace.name for trace in marks] == ["eng English", "ara Arabic", "zho_Hans Chinese (Simplified)", "tha Thai"]
     assert sum(len(trace.x) for trace in marks) == 60
     assert sum(len(trace.x) for trace in rays) == 3 * 60
     assert [trace.legendgroup for trace in marks] == [trace.legendgroup for trace in rays]  # hidden together
     hover = marks[1].hovertext[3]
-    assert hover.startswith("<b>ara</b> " + TEXTS["ara"] + " 3")
+    assert hover.startswith("<b>ara Arabic</b> " + TEXTS["ara"] + " 3")
     assert "&lt;script&gt;" in hover  # a translation
     alone = isoglot.plot(VECTORS[:1], ["x"], method="pca").figure()
     assert [len(trace.x) for trace in alone.data if trace.mode == "lines"] == [0]
@@ -255,6 +255,9 @@ def test_html_fetches_nothing_and_sentences_stay_text(tmp_path):
     assert "\x00" not in page
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=", page)
     assert "default-src 'none'" in page
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert facts["data"] == "60 sentences, eng English, ara Arabic, zho_Hans Chinese (Simplified), tha Thai"
+    assert facts["made"].endswith(f"isoglot {isoglot.__version__}")
 
 
 def test_without_plotly_it_says_what_to_install(monkeypatch, tmp_path):

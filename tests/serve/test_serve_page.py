@@ -115,7 +115,8 @@ def test_a_search_in_a_browser(tmp_path, toy_static, browser):
 def test_on_a_phone_and_a_screen_with_a_keyboard_and_from_right_to_left(tmp_path, browser, width):
     source = files("isoglot.serve")
     page, style, script = (source.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
-    page = page.replace('<link rel="stylesheet" href="page.css">', f"<style>{style}</style>")
+    theme = files("isoglot.report").joinpath("templates/theme.css").read_text("utf-8")
+    page = page.replace('<link rel="stylesheet" href="page.css">', f"<style>{theme}{style}</style>")
     probe = PROBE.replace("ABOUT", json.dumps(ABOUT)).replace("HITS", json.dumps(HITS))
     page = page.replace('<script src="page.js" defer></script>', f"<script>{probe}</script>")
     page = page.replace("</body>", f"<script>{script}</script></body>")

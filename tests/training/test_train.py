@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from command_line import as_function
 from test_loop import RECIPE, WORDS, assert_same, log_of, state_of, write_corpus
 
 import isoglot
@@ -420,8 +421,9 @@ def test_a_bar_is_drawn_on_a_terminal(toy_static):
 
 def test_the_cli_and_the_call_write_the_same_record(tmp_path):
     """A run that the command line began is continued by a call."""
-    from isoglot.cli.train import train as run
+    from isoglot.cli.train import train as verb
 
+    run = as_function(verb)
     write_corpus(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE)
     run(str(tmp_path / "tiny.toml"), output=tmp_path / "run", overrides=["steps=2"], seeds=1, device="cpu")

@@ -35,6 +35,7 @@ from isoglot.cli import (
     export,
     filter,
     fit,
+    freeze,
     index,
     mine,
     models,
@@ -56,7 +57,7 @@ from isoglot.errors import IsoglotError, naming_extras, nearest
 from isoglot.plugins import import_module
 
 VERBS = (
-    demo.demo, train.train, sweep.sweep, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
+    demo.demo, train.train, sweep.sweep, freeze.freeze, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
     encode.encode, mine.mine, align.align, index.index, search.search, serve.serve, export.export, plot.plot,
     trim.trim, fit.fit, average.average, convert.convert, negatives.negatives, filter.filter, wikipedia.wikipedia,
     entities.entities,

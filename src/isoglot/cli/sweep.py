@@ -41,7 +41,7 @@ def sweep(
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")
-    written = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
+    written = [output / f"sweep.{kind}" for kind in ("md", "tex", "json", "svg")]
     check_outputs(*written, inputs=[arms])
     console.on_interrupt("run the same command again to resume")
     console.say(describe(resolve(device)))

@@ -9,7 +9,8 @@ import typer
 
 from isoglot.arguments import PositiveInt
 from isoglot.cli import console
-from isoglot.cli.options import Device, Output, Overrides
+from isoglot.cli.options import Device, Output, Overrides, Settings
+from isoglot.cli.signatures import Of
 
 if TYPE_CHECKING:
     from isoglot.training.loop import Outcome
@@ -23,6 +24,7 @@ def train(
     seeds: PositiveInt = 1,
     resume: Annotated[bool, typer.Option(hidden=True)] = False,  # noqa: ARG001 (users' scripts may pass it)
     device: Device = "auto",
+    settings: Annotated[Settings, Of("training.train:train", "track")],
 ) -> None:
     """Train an encoder with a recipe; the same command resumes an interrupted run.
 
@@ -40,7 +42,7 @@ def train(
     if ranks.is_first():
         console.say(describe(place))
     found = recipes.load(recipe, overrides or [])
-    outcomes = train_seeds(found, output, name=recipe, seeds=seeds, device=place)
+    outcomes = train_seeds(found, output, name=recipe, seeds=seeds, device=place, **settings)
     if not ranks.is_first():
         return
     for outcome in outcomes:

@@ -317,6 +317,11 @@ class Corpus:
         others = [entry() if callable(entry) else entry for entry in self.leakage if not isinstance(entry, Path)]
         return frozenset(filters.normalise(text) for sentences in others for text in sentences)
 
+    def files(self) -> list[Path]:
+        """All files that are read, also those that are only filtered by."""
+        sources = [one for one in self.sources if isinstance(one, FileSource)]
+        return [*(file for one in sources for file in one.files()), *self._leak_files()]
+
     def _leak_files(self) -> list[Path]:
         return [file for path in self.leakage if isinstance(path, Path) for file in filters.files_in(path)]
 

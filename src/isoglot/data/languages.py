@@ -17,6 +17,7 @@ Albanian everywhere else, is not taken for Alemannic.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache, lru_cache
@@ -152,16 +153,41 @@ def _advice(code: str) -> str:
 
 
 @cache
-def _names() -> dict[str, str]:
-    """English names of languages, in lower case, with their codes, from the IANA registry that langcodes contains."""
+def _registry() -> dict[tuple[str, str], list[str]]:
+    """English names in the IANA registry that langcodes contains, by kind (language, script) and subtag."""
     from langcodes.registry_parser import parse_registry
 
+    entries = parse_registry()  # type: ignore[no-untyped-call]  # codes of two letters come first
+    return {
+        (entry["Type"], entry["Subtag"]): entry["Description"]
+        for entry in sorted(entries, key=lambda entry: "Deprecated" in entry)
+        if entry["Type"] in ("language", "script")
+    }
+
+
+@cache
+def _names() -> dict[str, str]:
+    """English names of languages, in lower case, with their codes."""
     found: dict[str, str] = {}
-    for entry in parse_registry():  # type: ignore[no-untyped-call]  # codes of two letters come first
-        if entry["Type"] == "language" and "Deprecated" not in entry:
-            for name in entry["Description"]:
-                found.setdefault(name.removesuffix(" (macrolanguage)").casefold(), entry["Subtag"])
+    for (kind, subtag), names in _registry().items():
+        for name in names if kind == "language" else ():
+            found.setdefault(name.removesuffix(" (macrolanguage)").casefold(), subtag)
     return found
+
+
+@lru_cache(maxsize=1024)
+def english_name(code: str) -> str:
+    """The English name of a language, with its script if the code has one: `Chinese (Simplified)`; empty if unknown."""
+    from langcodes.data_dicts import LANGUAGE_ALPHA3
+
+    base, _, script = (_language_code(code) or UNKNOWN).partition("_")
+    short = next((two for two, three in LANGUAGE_ALPHA3.items() if three == base and len(two) == 2), base)
+    names = _registry().get(("language", short)) or _registry().get(("language", base))
+    if base == UNKNOWN or names is None:
+        return ""
+    (written,) = _registry().get(("script", script), [""])[:1]
+    variant = re.fullmatch(r"Han \((\w+) variant\)", written)
+    return names[0].partition(" (")[0] + (f" ({variant[1] if variant else written or script})" if script else "")
 
 
 @lru_cache(maxsize=1024)

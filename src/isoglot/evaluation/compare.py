@@ -39,13 +39,20 @@ from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import MANY, NOTHING, Grid, shown, size_of, to_document, to_latex, to_text
+from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, shown, size_of, to_document, to_text
 from isoglot.score import Score, Unit
 
 if TYPE_CHECKING:
     import pandas
 
 LEVEL = 0.05
+# What tables show instead of a p-value, and what it means.
+REASONS = {
+    "no items": "the metric has no outcomes of single items, or their file items.npz is missing",
+    "weighted": "a weighted mean, which the bootstrap does not cover",
+    "one seed": "neither system has several seeds",
+    "no spread": "the difference is the same for all seeds",
+}
 _WAYS = {"better": True, "worse": False}
 _MOST_RESAMPLES = 10**7  # which are kept in memory
 
@@ -97,7 +104,8 @@ class Row:
     """A subset of `n` test items, or an average `over` subsets: a value per system, a difference for all but the first.
 
     Averages that replace too many subsets (see `MANY`) count as subsets: `average` is then False. A column of
-    a suite is a row with its label as `subset`, and the scores that it is over.
+    a suite is a row with its label as `subset`, and the scores that it is over. `untested` is the reason, one of
+    `REASONS`, why there are no intervals and no p-values over items; empty if there are.
     """
 
     subset: str
@@ -108,6 +116,13 @@ class Row:
     differences: tuple[Difference, ...]
     unit: Unit = "fraction"
     lower_is_better: bool = False
+    untested: str = ""
+
+    def tests(self, place: int) -> tuple[str, str]:
+        """For the difference at `place` the p-values over items and over seeds as tables show them, or why not."""
+        change, ends = self.differences[place], (self.values[0].deviation, self.values[place + 1].deviation)
+        single = "one seed" if ends == (None, None) else "no spread"
+        return p_shown(change.corrected, self.untested), p_shown(change.p_seeds, single)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +165,11 @@ class Table:
                 spread(row.values[0], row.unit),
             ]
             if not row.differences:
-                cells.append(_interval(row.values[0].interval, row.unit).strip() or "–")
-            for value, difference in zip(row.values[1:], row.differences, strict=True):
+                cells.append(_interval(row.values[0].interval, row.unit).strip() or row.untested)
+            for place, (value, difference) in enumerate(zip(row.values[1:], row.differences, strict=True)):
                 mark = " ▲" if difference.better else " ▼" if difference.better is False else ""
                 change = difference.words(row.unit) + mark * difference.significant
-                cells += [spread(value, row.unit), change, p_shown(difference.corrected)]
-                cells += [p_shown(difference.p_seeds)] if seeds else []
+                cells += [spread(value, row.unit), change, *row.tests(place)[: 1 + seeds]]
             rows.append(tuple(cells))
         first = next((place for place, row in enumerate(self.rows) if row.average and self.metric), None)
         direction = " (lower is better)" if lower == {True} else ""
@@ -219,6 +233,8 @@ class Comparison:
                 "intervals and p are over test items only and do not cover another training. p (seeds): two-sided "
                 "t-test over the seeds, paired in their order where both systems have as many, else Welch's."
             )
+        cells = {cell for table in self.tables for row in table.grid(self.systems).rows for cell in row}
+        parts += [f"{name}: {meaning}." for name, meaning in REASONS.items() if name in cells]
         return " ".join(parts)
 
     def __str__(self) -> str:
@@ -270,7 +286,7 @@ class Comparison:
 
     def to_latex(self) -> str:
         """All tables in LaTeX, for the packages booktabs and amssymb."""
-        return "\n".join([f"% {self.method}", *map(to_latex, self.grids())])
+        return latex_document(self.grids(), self.method)
 
     @check_arguments()
     def save(self, folder: str | Path) -> None:
@@ -278,17 +294,16 @@ class Comparison:
 
         The same comparison gives the same bytes.
         """
-        for name, text in (("compare.md", self.to_markdown()), ("compare.tex", self.to_latex())):
-            with atomic_write(Path(folder) / name) as file:
-                file.write(text)
+        save_tables(Path(folder) / "compare", self.grids(), markdown=self.to_markdown(), comment=self.method)
         with atomic_write(Path(folder) / "compare.json") as file:
             file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
     @check_arguments()
     def page(self, path: str | Path, *, seen: Sequence[str] = (), title: str | None = None) -> None:
         """Write the HTML page of the systems (of several seeds, the first) with these tables on it; see `page`."""
-        from isoglot.report.page import write_page
+        from isoglot.report.page import title_of, write_page
 
+        title = title or title_of(self.systems, [*dict.fromkeys(table.task for table in self.tables)])
         runs = [Scores(run, name, run.settings) for name, run in zip(self.systems, self.runs, strict=True)]
         write_page(path, runs, seen=seen, comparison=self._tables(), title=title)
 
@@ -475,9 +490,10 @@ class _Work:
         permutations = max(resamples, round(5 * len(family) / LEVEL))
         samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
         rows = [
-            _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over)
+            _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over,
+                 weighted=bool(groups[name][0][0].over) and not _parts(groups[name], groups))
             for name in chosen
-        ]
+        ]  # fmt: skip
         for place in range(len(self.names) - 1):
             every = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
             p_values = {at: p for at, p in every.items() if p is not None}
@@ -497,12 +513,21 @@ def _joint_score(column: Column, parts: Mapping[Key, Score]) -> Score:
     return replace(first, value=value, n=len(parts), items=None)
 
 
-def _row(subset: str, group: Group, samples: Samples | None, *, average: bool, over: tuple[str, ...]) -> Row:
+def _row(
+    subset: str,
+    group: Group,
+    samples: Samples | None,
+    *,
+    average: bool,
+    over: tuple[str, ...],
+    weighted: bool = False,
+) -> Row:
     """A row whose p-values are not corrected."""
     first, values = group[0][0], _values(group, samples)
     differences = tuple(_difference(group, values, samples, place) for place in range(1, len(group)))
     n, over = (first.n, ()) if len(over) == 1 and not first.over else (first.n, over)
-    return Row(subset, n, over, average, values, differences, first.unit, first.lower_is_better)
+    untested = "" if samples else "weighted" if weighted else "no items"
+    return Row(subset, n, over, average, values, differences, first.unit, first.lower_is_better, untested)
 
 
 def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
@@ -655,9 +680,9 @@ def spread(value: Value, unit: Unit) -> str:
     return shown(value.mean, unit) + deviation
 
 
-def p_shown(p: float | None) -> str:
+def p_shown(p: float | None, otherwise: str = NOTHING) -> str:
     """A p-value with three digits."""
-    return NOTHING if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+    return otherwise if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _interval(bounds: Interval | None, unit: Unit, *, sign: bool = False) -> str:

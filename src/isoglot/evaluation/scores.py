@@ -45,7 +45,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, by_suite
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import Grid, by_language, to_document, to_text
+from isoglot.report.tables import Grid, by_language, save_tables, to_text
 from isoglot.score import Detail, Metric, Score, Setting, Unit, main_metrics
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 Name = tuple[str, str, str]  # task, subset, metric
 
 _MTEB = Path("mteb/results")  # mteb expects the second one in its results folder
-_FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "page.html")
+_FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "results.tex", "page.html")
 _REQUIRED = ("task", "subset", "metric", "value", "n", "unit")
 _DRIFT = 1e-3  # tolerance for items stored in float32
 
@@ -141,7 +141,8 @@ class Scores(list[Score]):
 
     @check_arguments()
     def save(self, folder: str | Path, *, before: Sequence[Scores] = (), seen: Collection[str] = ()) -> None:
-        """Write everything into a folder: `results.json` and its neighbours, `results.md`, `mteb/` and `page.html`.
+        """Write everything into a folder: `results.json` and its neighbours, `results.md`, `results.tex`, `mteb/` and
+        `page.html`.
 
         The page shows these scores after those `before`; `seen` are the languages of training, for the page. Raises
         `OutputError` for a folder that cannot be written, and as `write_results` does.
@@ -156,8 +157,7 @@ class Scores(list[Score]):
             # scores.
             write_mteb(folder / _MTEB, Scores((), self.model, self.settings))
             write_results(folder, self)
-            with atomic_write(folder / "results.md") as stream:
-                stream.write(to_document(self.grids()))
+            save_tables(folder / "results", self.grids())
             write_mteb(folder / _MTEB, self)
             write_page(folder / "page.html", [*before, self], seen=seen)
 

@@ -1,16 +1,20 @@
-"""The templates of the page, and tables as HTML; the environment escapes every text."""
+"""The templates of the pages, their header, and tables as HTML; the environment escapes every text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from isoglot.data.languages import is_language
+from isoglot import __version__, environment
+from isoglot.data.languages import english_name, is_language
 from isoglot.report.tables import Grid
 
 _PARTS = 4  # languages up to which the name of a subset is shown in full
+_CODED = ("subset", "language", "taken for")  # columns of codes of languages
+_LONGEST = 8  # characters of a code of a language, such as zho_Hans
 
 
 class Tables(NamedTuple):
@@ -39,6 +43,24 @@ def called(subset: str) -> str:
     return subset if len(parts) <= _PARTS else f"{len(parts)} languages ({parts[0]} … {parts[-1]})"
 
 
+def languages_in(subset: str) -> str:
+    """The English names of the languages that a subset is named by: `German–English`; empty for other names."""
+    parts = subset.removeprefix("xx-").split("-")
+    names = [english_name(part) if len(part) <= _LONGEST else "" for part in parts[:_PARTS]]
+    return "–".join(dict.fromkeys(takewhile(bool, names))) if len(parts) <= _PARTS else ""
+
+
+def facts(models: Iterable[str], data: str) -> list[tuple[str, list[str]]]:
+    """The header of a page: when and with what it was made, the models, the data and, if it is known, the command."""
+    rows = {
+        "made": [f"{environment.today()}, isoglot {__version__}"],
+        "model": [*models],
+        "data": [data],
+        "command": [environment.command()],
+    }
+    return [(label, lines) for label, lines in rows.items() if any(lines)]
+
+
 ENVIRONMENT = Environment(
     loader=PackageLoader("isoglot.report"),
     autoescape=True,
@@ -47,3 +69,4 @@ ENVIRONMENT = Environment(
     undefined=StrictUndefined,
 )
 ENVIRONMENT.globals |= {"row_subset": row_subset, "called": called}
+ENVIRONMENT.globals |= {"languages_in": languages_in, "coded_columns": _CODED}

@@ -15,20 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from isoglot import __version__
 from isoglot.data.files import atomic_write
-from isoglot.data.languages import among, canonical_list, is_language, tag
+from isoglot.data.languages import among, canonical_list, english_name, is_language, tag
 from isoglot.errors import EvaluationError, naming_extras
 from isoglot.report import charts
 from isoglot.report.comparable import alike
-from isoglot.report.html import ENVIRONMENT, Tables, called
+from isoglot.report.html import ENVIRONMENT, Tables, called, facts, languages_in
 from isoglot.report.plot import Sentence, picture
 from isoglot.report.tables import MANY, Grid, by_language, counted, labelled, scale, shown, side_by_side
 from isoglot.score import Detail, Results, Score, main_metrics
 
-TITLE = "Sentence embeddings by language"
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
 # A task with at most `_FEW_SUBSETS` is shown completely in the summary, of others the first `_FIRST`.
 _FEW_SUBSETS, _FIRST = 8, 5
+_NAMED = 3  # models and tasks up to which the title names them
 _OPEN = 30  # rows up to which a table is open at first
 _WIDE = 24  # languages from which a heat map takes the whole width, its rows reordered
 _WORST, _SENTENCE_ROWS = 10, 2500  # maximum rows of a table of sentences, and of all of them together
@@ -113,20 +114,37 @@ def page(
     title: str | None = None,
     comparison: Tables | None = None,
 ) -> str:
-    """The page, an HTML document. The same results give the same bytes.
+    """The page, an HTML document. The same results give the same bytes, by the same command on the same day.
 
     One model gives a report card; of several, the first is the base the others are compared with. `seen` are the
     languages of training, in any code system: a subset is seen when all its languages are, English counting as seen.
-    With `comparison`, its tables of intervals and p-values are on the page. Sections without data are left out. Raises
+    With `comparison`, its tables of intervals and p-values are on the page. Sections without data are left out. The
+    default of `title` names the models and the tasks. Raises
     `EvaluationError` when there is nothing to show, and `CorpusError` for an unknown language.
     """
     if not any(result for result in results):
         raise EvaluationError("no scores to show; pass results written by `isoglot evaluate`")
     sections = {name: content for name, content in _sections(results, canonical_list(seen)).items() if content}
-    names = _labels(results)
-    models = [(name, result.model if name != result.model else "") for name, result in zip(names, results, strict=True)]
-    template = ENVIRONMENT.get_template("page.html")
-    return charts.plain(template.render(title=title or TITLE, models=models, sections=sections, comparison=comparison))
+    names, models = _labels(results), []
+    for name, result in zip(names, results, strict=True):
+        version = result.settings.get("version", __version__)
+        parts = name, result.model, "" if version == __version__ else f"scores of isoglot {version}"
+        models.append(" · ".join(dict.fromkeys(filter(None, parts))))
+    tasks = list(dict.fromkeys(score.task for result in results for score in result))
+    title = title or title_of(names, tasks)
+    return charts.plain(
+        ENVIRONMENT.get_template("page.html").render(
+            title=title, facts=facts(models, counted(tasks)), sections=sections, comparison=comparison,
+            several=len(models) > 1,
+        )
+    )  # fmt: skip
+
+
+def title_of(models: Sequence[str], tasks: Sequence[str]) -> str:
+    """What a page shows: its models and tasks, or how many there are."""
+    names = " and ".join(models) if len(models) <= _NAMED else f"{len(models)} models"
+    what = ", ".join(tasks) if len(tasks) <= _NAMED else f"{len(tasks)} tasks"
+    return f"{names}{' compared' if len(models) > 1 else ''} on {what}"
 
 
 def write_page(path: str | Path, results: Sequence[Results], **settings: Any) -> None:
@@ -214,7 +232,7 @@ def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Block:
             bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
             rows.append((task, called(subset) + over, *grid.rows[place][1:]))
         if more := len(chosen) - most:
-            rows.append((measure.task, f"{more:,} more", *[""] * (len(results) + 1)))
+            rows.append((measure.task, f"{more:,} more, below", *[""] * (len(results) + 1)))
     header = ("task", "subset", *_labels(results), "n")
     grid = Grid("Summary", header, tuple(rows), frozenset(bold))
     return "table", grid, [False, False, *[True] * (len(results) + 1)]
@@ -259,7 +277,7 @@ def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Colle
     """Bars by language for each task: changes from the first model, or, for one model alone, its scores."""
     names, shown_tasks = _labels(results), set[str]()
     if seen and any(len(measure.by_language()) > 1 for measure in mains):
-        trained = ", ".join(code for code in seen if code.partition("_")[0] != "eng")
+        trained = ", ".join(f"{code} {english_name(code)}" for code in seen if code.partition("_")[0] != "eng")
         yield "paragraph", f"Solid: seen in training ({trained}, English). Striped: unseen."
     without = {measure.task for measure in mains if measure.metric == "uniformity"}  # they have their own section
     for measure in mains:
@@ -282,7 +300,7 @@ def _draw_bars(title: str, note: str, bars: Sequence[Bar]) -> Block:
     def share(value: float) -> str:
         return f"{100 * (value - low) / (high - low):.2f}%"
 
-    width = 1 + min(18, max(len(called(bar.label)) for bar in bars))
+    width = 1 + min(26, max(len(f"{called(bar.label)} {languages_in(bar.label)}") for bar in bars))
     return "bars", title, note, bars, width, share
 
 
@@ -356,10 +374,11 @@ def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Itera
             if a and u
         ]
         if len(spots) > 1:
-            shown_subsets = {spot.subset for spot in spots}
+            shown_subsets = dict.fromkeys(spot.subset for spot in spots)
             caption = f"{task}, {spots[0].subset}" if len(shown_subsets) == 1 else task
             words = (f"{spot.subset} {spot.model} {spot.alignment:.3f}, {spot.uniformity:.3f}" for spot in spots)
-            yield "figure", charts.alignment_uniformity(spots), caption, f"{task}: {'; '.join(words)}"
+            alt = f"{task}: {'; '.join(words)}"
+            yield "figure", charts.alignment_uniformity(spots), caption, alt, False, None, (), [*shown_subsets]
 
 
 def _similarity(results: Sequence[Results]) -> Iterator[Block]:
@@ -384,7 +403,7 @@ def _similarity(results: Sequence[Results]) -> Iterator[Block]:
             pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
             sentences = _sentences(("language", "sentence"), pairs) if rows != codes else None
             source, words = charts.heat_map(codes, values, limits=limits), _caption(caption, name, results)
-            yield "figure", source, words, alt, len(codes) > _WIDE, sentences
+            yield "figure", source, words, alt, len(codes) > _WIDE, sentences, (), codes
 
 
 def _maps(results: Sequence[Results]) -> Iterator[Block]:
@@ -411,7 +430,7 @@ def _maps(results: Sequence[Results]) -> Iterator[Block]:
                 for (x, y), point in zip(shares, points, strict=True)
             ]
             wide = len(codes) > len(charts.MARKERS)
-            yield "figure", source, _caption(caption, name, results), alt, wide, sentences, spots
+            yield "figure", source, _caption(caption, name, results), alt, wide, sentences, spots, codes
 
 
 def _caption(caption: str, name: str, results: Sequence[Results]) -> str:

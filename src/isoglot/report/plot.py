@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from isoglot.arguments import NonNegativeInt, PositiveInt, as_python, check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
-from isoglot.data.languages import UNKNOWN, canonical_list
+from isoglot.data.languages import UNKNOWN, canonical_list, english_name
 from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, save
-from isoglot.report.html import ENVIRONMENT
+from isoglot.report.html import ENVIRONMENT, facts
+from isoglot.report.tables import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,9 +107,10 @@ def plot(
     chosen = choose(_groups(texts, languages), limit=limit, seed=seed)
     sentences = chosen.sentences(color, None if labels is None else [str(label) for label in labels])
     vectors = _vectors(model, sentences, chosen, device)
-    name = f": {model}" if isinstance(model, str | Path) else ""
+    name = str(model) if isinstance(model, str | Path) else str(getattr(model, "name", "") or "")
     note = f"{chosen.words}. {_NOTES['pca' if len(sentences) < _FEWEST else method]}"
-    made = SentenceMap(tuple(sentences), project(vectors, method), title or f"Sentence map{name}", note)
+    heading = title or f"Sentence map{name and f': {name}'}"
+    made = SentenceMap(tuple(sentences), project(vectors, method), heading, note, name)
     if output is not None:
         made.save(output)
     return made
@@ -122,6 +124,7 @@ class SentenceMap:
     places: Plane = field(repr=False)
     title: str
     note: str = ""
+    model: str = ""
 
     @check_arguments()
     def save(self, path: str | Path) -> None:
@@ -153,8 +156,8 @@ class SentenceMap:
             raise EvaluationError('interactive maps need plotly: pip install "isoglot[plot]"') from error
         drawing, groups, centres = go.Figure(), _joined(self.sentences), _centres(self.sentences, self.places)
         size = 10 if len(self.sentences) <= 300 else 7 if len(self.sentences) <= 3000 else 5
-        for place, (kind, members) in enumerate(_kinds(self.sentences).items()):
-            style = {"legendgroup": str(place), "name": escape(plain(kind)) or "(none)"}
+        for place, members in enumerate(_kinds(self.sentences).values()):
+            style = {"legendgroup": str(place), "name": escape(plain(_legend(self.sentences[members[0]]))) or "(none)"}
             rays = [(centres[member], self.places[member]) for member in members if member in centres]
             drawing.add_scatter(
                 x=[x for start, end in rays for x in (start[0], end[0], None)],
@@ -180,10 +183,13 @@ class SentenceMap:
         axis = {"visible": False, "range": [-0.04, 1.04]}
         drawing.update_layout(
             template="plotly_white",
+            paper_bgcolor="rgba(0,0,0,0)",  # the page has a light and a dark theme
+            plot_bgcolor="rgba(0,0,0,0)",
             dragmode="pan",
             hoverlabel={"align": "left", "bgcolor": "white", "font": {"size": 14}},
             legend={"orientation": "h", "yanchor": "top", "y": 0, "font": {"size": 14}},
             margin={"l": 0, "r": 0, "t": 0, "b": 0},
+            modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#999999", "activecolor": COLOURS[0]},
             xaxis=axis,
             yaxis=axis | {"scaleanchor": "x"},
         )
@@ -194,7 +200,10 @@ class SentenceMap:
         drawing = self.figure().to_html(
             full_html=False, include_plotlyjs=True, div_id="map", config=options, default_height="100%"
         )
-        page = ENVIRONMENT.get_template("map.html").render(title=self.title, note=self.note, drawing=drawing)
+        languages = counted([_named(code) for code in dict.fromkeys(one.language for one in self.sentences)])
+        data = f"{len(self.sentences):,} sentences, {languages}"
+        about = {"title": self.title, "note": self.note, "facts": facts([self.model], data)}
+        page = ENVIRONMENT.get_template("map.html").render(about, drawing=drawing)
         return plain(page)
 
     def _repr_html_(self) -> str:
@@ -354,7 +363,7 @@ def draw(
     from matplotlib.collections import LineCollection
 
     kinds, groups, centres = _kinds(sentences), _joined(sentences), _centres(sentences, places)
-    names = {kind: plain(kind)[:30] or "(none)" for kind in kinds}
+    names = {kind: plain(_legend(sentences[members[0]]))[:30] or "(none)" for kind, members in kinds.items()}
     coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
     columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))
     columns = -(-len(kinds) // -(-len(kinds) // columns))  # rows of equal length
@@ -425,13 +434,24 @@ def _centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
     return {member: middle for members in every for middle in [places[members].mean(axis=0)] for member in members}
 
 
+def _named(language: str) -> str:
+    """A code with the name of its language."""
+    return f"{language} {english_name(language)}".rstrip()
+
+
+def _legend(sentence: Sentence) -> str:
+    """The kind of a sentence; of a language, with its name."""
+    return _named(sentence.kind) if sentence.kind == sentence.language else sentence.kind
+
+
 def _hover(sentences: Sequence[Sentence], place: int, groups: Mapping[str, Sequence[int]]) -> str:
     """A sentence and its translations as plotly shows them; plotly reads some HTML, so everything is escaped."""
     others = [other for other in groups.get(sentences[place].group, []) if other != place]
     lines = []
     for member in [place, *others[:11]]:
         one = sentences[member]
-        name = one.language if one.kind in (one.language, "language unknown") else f"{one.language} · {one.kind}"
+        name = _named(one.language)
+        name += "" if one.kind in (one.language, "language unknown") else f" · {one.kind}"
         words = textwrap.wrap(plain(one.text)[:400], 70) or ['""']
         text = "<br>".join(escape(line) for line in words)
         lines.append(f"<b>{escape(plain(name))}</b> {text}" if member == place else f"{escape(plain(name))} {text}")

@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.data.files import atomic_write
 from isoglot.report.comparable import alike
 from isoglot.score import Score, Unit
 
@@ -212,6 +214,19 @@ def to_text(grids: Iterable[Grid], *lines: str) -> str:
 def to_document(grids: Iterable[Grid]) -> str:
     """Tables in Markdown, each below its title."""
     return "\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in grids)
+
+
+def latex_document(grids: Iterable[Grid], comment: str = "") -> str:
+    """Tables in LaTeX, for the packages booktabs and amssymb, below a comment."""
+    return "\n".join([*([f"% {comment}"] if comment else []), *map(to_latex, grids)])
+
+
+def save_tables(path: str | Path, grids: Sequence[Grid], *, markdown: str | None = None, comment: str = "") -> None:
+    """Write tables as `path`.md (`markdown`, or the tables alone) and as `path`.tex."""
+    texts = {"md": to_document(grids) if markdown is None else markdown, "tex": latex_document(grids, comment)}
+    for ending, text in texts.items():
+        with atomic_write(f"{path}.{ending}") as file:
+            file.write(text)
 
 
 def _shown(scores: Sequence[Score], title: str, most: int | None) -> tuple[Sequence[Score], str]:

@@ -44,10 +44,10 @@ from isoglot.serve.work import Work, Worker
 
 Result = TypeVar("Result")
 
-_PAGE = {
-    "/": ("page.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
+_PAGE = {  # the theme is that of the pages of results
+    "/": ("text/html", "serve/page.html"),
+    "/page.css": ("text/css", "report/templates/theme.css", "serve/page.css"),
+    "/page.js": ("text/javascript", "serve/page.js"),
 }
 _TINY = 4096  # bytes that are read or written at once: another thread would cost more than the work
 _VECTOR = 1024  # bytes of a vector that is written, about
@@ -294,12 +294,13 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
             (hits,) = await shared.work(request, find, [asked], [asked.query])
             return reply(await shared.in_thread(len(hits) * _HIT, _search_answer, asked.query, hits))
 
-    page = files("isoglot.serve")
+    package = files("isoglot")
+    page = {
+        path: ("".join(package.joinpath(name).read_text("utf-8") for name in names).encode(), f"{kind}; charset=utf-8")
+        for path, (kind, *names) in _PAGE.items()
+    }
     return [
-        *(
-            Route(path, _always(page.joinpath(file).read_bytes(), f"{kind}; charset=utf-8"))
-            for path, (file, kind) in _PAGE.items()
-        ),
+        *(Route(path, _always(*answer)) for path, answer in page.items()),
         Route("/index", about),
         Route("/search", search, methods=["POST"]),
     ]

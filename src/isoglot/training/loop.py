@@ -11,7 +11,6 @@ name.
 from __future__ import annotations
 
 import json
-import platform
 import signal
 import threading
 import time
@@ -41,10 +40,12 @@ from isoglot.model.card import Card, Data
 from isoglot.settings import Recipe, StageSettings, StreamSettings
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
+from isoglot.training.freeze import circumstances
 from isoglot.training.progress import Meter, Report, RunLog, Status
-from isoglot.training.recipes import check, choices_of, inputs_of, make_encoder, open_objectives, record_of
+from isoglot.training.recipes import check, choices_of, files_of, inputs_of, make_encoder, open_objectives, record_of
 from isoglot.training.step import Chunks, StepLimits, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_columns
+from isoglot.training.trackers import check as trackers_of
 
 T = TypeVar("T")
 Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
@@ -130,6 +131,7 @@ def run(
     seed: int | None = None,
     record: Mapping[str, Any] | None = None,
     resume: bool = True,
+    track: str | Sequence[str] = (),
     report: Report = silent,
     update: Callable[[Status], None] = silent,
 ) -> Outcome:
@@ -140,6 +142,7 @@ def run(
     record  everything that changes the result, as JSON: a run is resumed only by the same; None: that of the recipe
     resume  True: continue a run of the same record from its newest whole checkpoint, or return its outcome if it is
             finished; False: reject a folder with a run
+    track   names of trackers
     report  called with messages
     update  called after each step
 
@@ -149,7 +152,7 @@ def run(
     output, ValueError for a precision that the device does not have.
     """
     began = time.monotonic()
-    corpora = check(recipe, name)
+    corpora, trackers = check(recipe, name), trackers_of(track)
     selector = Selector(choices_of(recipe), output)
     for stage in recipe.stages:
         settle(stage.optimizer.precision, device)
@@ -158,11 +161,16 @@ def run(
     models = [choice.folder for choice in selector.choices] or [output / "model"]
     with ranks.group(device), alone(inputs_of(recipe), output, models):
         report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
-        finished = do_on_first(partial(begin, output, record, seed, chain(*corpora), resume=resume))
+
+        def describe() -> dict[str, Any]:
+            return circumstances(device, {} if recipe.encoder.held else files_of(recipe))
+
+        finished = do_on_first(partial(begin, output, record, seed, chain(*corpora), describe, resume=resume))
         if finished is not None:
             report(f"{output}: this run is already finished")
             return Outcome(output / "model", **finished)
-        this = Run(recipe, corpora, output, selector, seed=seed, device=device, report=report, update=update)
+        log = partial(RunLog, output, trackers=trackers, settings={"seed": seed, **record})
+        this = Run(recipe, corpora, output, selector, log, seed=seed, device=device, report=report, update=update)
         with closing(this.log):
             this.train()
         outcome = Outcome(
@@ -182,6 +190,7 @@ class Run:
         corpora: Sequence[Sequence[Corpus]],
         output: Path,
         selector: Selector,
+        open_log: Callable[..., RunLog],
         *,
         seed: int,
         device: torch.device,
@@ -212,7 +221,7 @@ class Run:
         cards = [part.card for part in self.encoder.modules() if isinstance(part, Encoder) and part.card]
         self.licence = " and ".join(dict.fromkeys(start.licence for start in cards if start.licence))
         self.data = {name: Data(**entry) for name, entry in (self.saved or {}).get("data", {}).items()}
-        self.log = RunLog(output, resumed_at=self.state.overall)
+        self.log = open_log(resumed_at=self.state.overall)
 
     def train(self) -> None:
         """Train every remaining stage, and save the model."""
@@ -474,7 +483,7 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
     # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
     inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
     check_json(output / "run.json", ("recipe", "seed"))
-    for name in ("run.json", "log.jsonl", "data.json"):
+    for name in ("run.json", "log.jsonl", "data.json", "trackers.json"):
         check_output(output / name, inputs=inputs)
     check_output(output / "checkpoints", inputs=inputs, folder=True)
     checkpoint.clean(output / "checkpoints")
@@ -487,22 +496,25 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
 
 
 def begin(
-    output: Path, record: Mapping[str, Any], seed: int, corpora: Iterable[Corpus], *, resume: bool
+    output: Path,
+    record: Mapping[str, Any],
+    seed: int,
+    corpora: Iterable[Corpus],
+    describe: Callable[[], dict[str, Any]],
+    *,
+    resume: bool,
 ) -> dict[str, Any] | None:
-    """Write the record of the run, or check that the run in the folder is the same; if it is finished, return its
-    outcome.
+    """Write the record of the run, with what `describe` returns, or check that the run in the folder is the same; if it
+    is finished, return its outcome.
     """
-    import isoglot
-
     path, log = output / "run.json", output / "log.jsonl"
     text = [corpus.digest() for corpus in corpora]
     ours = {"recipe": record, "seed": seed, "number of ranks": ranks.world(), "text": text}
     # A run that failed before its first step may be restarted, by any recipe.
     begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
     if not begun:
-        versions = {"isoglot": isoglot.__version__, "torch": torch.__version__, "python": platform.python_version()}
         with atomic_write(path) as stream:
-            json.dump({**ours, "versions": versions}, stream, indent=1)
+            json.dump({**ours, **describe()}, stream, indent=1)
         return None
     if not resume:
         raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")

@@ -6,12 +6,12 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any
 
 from rich.console import Console
@@ -24,6 +24,7 @@ from isoglot.data.files import atomic_write, writing
 from isoglot.progress import clock
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
+from isoglot.training.trackers import Trackers
 
 EVERY = 5.0  # seconds between two lines if there is no bar
 WINDOW = 10.0  # seconds over which rates are taken
@@ -141,15 +142,21 @@ class Display:
 
 
 class RunLog:
-    """Appends records to `log.jsonl` of a run's folder, and to TensorBoard's files if that library is installed.
+    """Appends records to `log.jsonl` of a run's folder, and passes their numbers to `trackers`, with its `settings`.
 
     Each record has the step of the whole run. Only rank 0 writes. A resumed run first drops the
     lines of the steps it is about to repeat, so that the log of an interrupted run is that of an uninterrupted one.
     """
 
-    def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        resumed_at: int | None = None,
+        trackers: Sequence[str] = (),
+        settings: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self._stream: IO[str] | None = None
-        self._board: Any = None
         if ranks.rank() > 0:
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,10 +167,7 @@ class RunLog:
                 stream.write(b"".join(line + b"\n" for line in lines))
         with writing(path):
             self._stream = path.open("a", encoding="utf-8")
-        if find_spec("tensorboard") is not None:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._board = SummaryWriter(str(folder / "tensorboard"))
+        self._trackers = Trackers(trackers, folder, settings, resumed=bool(resumed_at))
 
     def write(self, kind: str, step: int, **values: Any) -> None:
         """Append a record of a kind: `step`, `evaluation` or `warning`."""
@@ -173,17 +177,14 @@ class RunLog:
         with writing(self._stream.name):
             self._stream.write(line)
             self._stream.flush()
-        if self._board is not None:
-            for name, value in _numbers(values):
-                self._board.add_scalar(f"{kind}/{name}", value, step)
+        self._trackers.log({f"{kind}/{name}": value for name, value in _numbers(values)}, step)
 
     def close(self) -> None:
         """Flush and close the files."""
         if self._stream is not None:
             with suppress(OSError):  # errors have been reported when the line was written
                 self._stream.close()
-        if self._board is not None:
-            self._board.close()
+            self._trackers.close()
 
 
 def _step(line: bytes) -> float:

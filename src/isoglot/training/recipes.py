@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from isoglot.data.corpus import FileSource, Leak, composition, untokenised
-from isoglot.data.files import atomic_write, content_digest
+from isoglot.data.files import atomic_write, collecting, content_digest
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.encoders import load
@@ -49,6 +49,7 @@ from isoglot.settings import (
     TwinsSettings,
 )
 from isoglot.training.best import Choice, Dev, find, require_one_direction
+from isoglot.training.freeze import name_files
 from isoglot.training.progress import Report
 
 if TYPE_CHECKING:
@@ -119,6 +120,19 @@ def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str
         },
     }
     return {name: digests for name, digests in every.items() if digests}
+
+
+def files_of(recipe: Recipe) -> dict[str, str]:
+    """Digests of the files that are read for the text, its filters, the encoder, objectives and dev scores."""
+    named = digests_of(recipe)
+    with collecting() as paths:
+        corpora = [corpus_of(recipe, stream) for stage in recipe.stages for stream in stage.streams]
+        for dev in (dev for choice in choices_of(recipe) for dev in choice.devs):
+            dev.task.subsets(dev.data, languages=dev.languages)
+    paths |= {path for corpus in corpora for path in corpus.files()} | {Path(path) for path in named.get("files", {})}
+    folders = [recipe.resolve(model) for model in named.get("models", {})]
+    paths |= {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+    return name_files(paths, recipe.folder, recipe.data.expanduser())
 
 
 def check_files(recipe: Recipe, name: str) -> None:

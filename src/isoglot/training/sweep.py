@@ -2,8 +2,8 @@
 
 An *arm* is a recipe with changes to it. All arms use the same seeds, so run i of two arms has the same batches as far
 as their settings allow, and differences are tested in pairs, over the test items and over the seeds (see `compare`). A
-folder holds one run for each arm and seed, `<arm>/seed-<n>/`, and at the end `sweep.json`, `sweep.md` and, where
-matplotlib is installed, `sweep.svg`. A finished run is read, not repeated; an interrupted one is resumed.
+folder holds one run for each arm and seed, `<arm>/seed-<n>/`, and at the end `sweep.json`, `sweep.md`, `sweep.tex` and,
+where matplotlib is installed, `sweep.svg`. A finished run is read, not repeated; an interrupted one is resumed.
 
 A design is the same as TOML, one file for each or a table of a file with several:
 
@@ -43,14 +43,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from isoglot import __version__, environment
 from isoglot import recipe as recipes
 from isoglot.arguments import NonNegativeInt, PositiveInt
-from isoglot.data.files import atomic_write, check_json, check_output, check_outputs
+from isoglot.data.files import atomic_write, check_json, check_output, check_outputs, collecting
 from isoglot.encoders import Encoder, fit_flow, fit_whitening
 from isoglot.encoders import load as load_encoder
 from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.compare import LEVEL, Comparison, compare, p_shown, spread
+from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, compare, spread
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as planned_tasks
@@ -61,12 +61,14 @@ from isoglot.processes import end_with_parent
 from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
-from isoglot.report.tables import NOTHING, Grid, scale, to_document, to_text
+from isoglot.report.tables import NOTHING, Grid, save_tables, scale, to_document, to_text
 from isoglot.score import Score, main_metrics
 from isoglot.settings import Recipe
+from isoglot.training.freeze import circumstances, name_files, settings_of, without_none
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
-from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, inputs_of, make_encoder
+from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, files_of, inputs_of, make_encoder
+from isoglot.training.trackers import check as trackers_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -269,14 +271,16 @@ class Sweep:
 
     def _tests(self) -> Grid:
         rows = tuple(
-            (row.subset, name, change.words(row.unit), p_shown(change.p), p_shown(change.p_seeds))
+            (row.subset, name, change.words(row.unit), *row.tests(place))
             for row in self.comparison.tables[0].rows
-            for name, change in zip(self.comparison.systems[1:], row.differences, strict=True)
+            for place, (name, change) in enumerate(zip(self.comparison.systems[1:], row.differences, strict=True))
         )
+        cells = {cell for row in rows for cell in row}
+        notes = [f"{name}: {meaning}" for name, meaning in REASONS.items() if name in cells]
         note = "brackets: 95 % interval over the test items; p: two-sided paired tests, permutations of items and "
         note += "t over seeds, not corrected for the number of arms"
         header = ("", "arm", "difference", "p (items)", "p (seeds)")
-        return Grid(f"Differences from {self.control}", header, rows, notes=(note,))
+        return Grid(f"Differences from {self.control}", header, rows, notes=(note, *notes))
 
     def __str__(self) -> str:
         """All tables as text."""
@@ -299,9 +303,8 @@ class Sweep:
         }
 
     def save(self, folder: str | Path) -> None:
-        """Write `sweep.md` and `sweep.json`."""
-        with atomic_write(Path(folder) / "sweep.md") as file:
-            file.write(self.to_markdown())
+        """Write `sweep.md`, `sweep.tex` and `sweep.json`."""
+        save_tables(Path(folder) / "sweep", self.grids())
         with atomic_write(Path(folder) / "sweep.json") as file:
             file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
@@ -322,6 +325,7 @@ def sweep(
     keep: bool = False,
     device: str = "auto",
     precision: str | None = None,
+    track: str | Sequence[str] = (),
     report: Report | None = None,
 ) -> Sweep:
     """Train every arm with every seed, score the encoders, and compare the arms.
@@ -341,6 +345,7 @@ def sweep(
     keep       keep the models and checkpoints of all runs. Otherwise they are removed once the scores are written
     device     device to train and to evaluate on, as of `isoglot.load`
     precision  precision of the evaluation, as in `isoglot.evaluate`; training has its own in the recipe
+    track      trackers of each run: tensorboard, wandb, mlflow; default: TensorBoard if installed
     report     called with messages; default: a display on stderr
 
     Raises `RecipeError` before the first run for a wrong recipe or design and for missing data, `EvaluationError` when
@@ -366,7 +371,7 @@ def sweep(
         raise EvaluationError(str(error)) from error
     wanted = _tasks_of(design, tasks, languages)
     folders = {task: Path(files) / table.data for table, (task, _, _) in design.scores if table.data}
-    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, folders)
+    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, folders, track=trackers_of(track))
     ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
     devs = [[one.model_dump(exclude={"every", "patience"}) for one in recipe.evaluation] for recipe in ready]
@@ -384,16 +389,38 @@ def sweep(
     check_json(output / "sweep.json", ("arms", "values"))
     runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
     inputs = [Path(arm.recipe) for arm in arms if arm.recipe] + [path for one in ready for path in inputs_of(one)]
-    tables = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
+    tables = [*(output / f"sweep.{kind}" for kind in ("md", "tex", "json", "svg")), output / "design.json"]
     check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
     for arm, seed in runs:
         check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
     results = _all(job, runs, jobs=jobs, report=report)
     made = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
     made.save(output)
+    with atomic_write(output / "design.json") as stream:
+        json.dump(_described(job, design, made, ready, tasks, languages), stream, ensure_ascii=False, indent=1)
     if find_spec("matplotlib"):  # of an extra
         plot_sweep(output, output / "sweep.svg")
     return made
+
+
+def _described(
+    job: _Job, design: Design, made: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
+) -> dict[str, Any]:
+    """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
+    files = {name: value for recipe in ready for name, value in files_of(recipe).items()}
+    for task, codes in job.tasks.items():
+        with collecting() as opened:
+            TASKS[task].subsets(job.folders.get(task, job.data), languages=codes)
+        files |= name_files(opened, job.files.absolute(), job.data)
+    columns = [without_none(one.model_dump(mode="json", exclude_defaults=True)) for one in design.columns]
+    arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in made.arms]
+    names = [arm.name for arm in made.arms if not arm.model]
+    return circumstances(resolve(job.device), files) | {
+        "design": {"title": made.title, "control": made.control, "columns": columns},
+        "arms": arms,
+        "recipes": dict(zip(names, map(settings_of, ready), strict=True)),
+        "seeds": made.seeds, "tasks": tasks, "languages": languages, "precision": job.precision, "keep": job.keep,
+    }  # fmt: skip
 
 
 def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -431,6 +458,7 @@ class _Job:
     tasks: Mapping[str, Sequence[str]]
     folders: Mapping[str, Path] = field(default_factory=dict)
     contents: Mapping[str, str] = field(default_factory=dict)  # digests of the data of the tasks
+    track: Sequence[str] = ()
 
     def recipe(self, arm: Arm) -> Recipe:
         """The recipe of an arm. Raises RecipeError for missing files."""
@@ -484,7 +512,9 @@ class _Job:
         else:
             begun = (folder / "run.json").exists()
             place, name = resolve(self.device), arm.recipe
-            outcome = train(recipe, folder, device=place, name=name, seed=seed, report=report, update=update)
+            outcome = train(
+                recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
+            )
             settings["seconds"] = None if begun else round(outcome.seconds)
             encoder, best = _fitted(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]

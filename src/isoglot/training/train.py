@@ -106,6 +106,7 @@ def train(
     seed: int | None = None,
     device: torch.device | str = "auto",
     overrides: Sequence[str] = (),
+    track: str | Sequence[str] = (),
     show_progress_bar: bool | None = None,
     progress: Progress | None = None,
     report: Report | None = None,
@@ -149,6 +150,7 @@ def train(
     seed         of batches and dropout; by default 0, or the recipe's
     device       auto: that of the encoder, or of the machine (CUDA, XPU, MPS, CPU)
     overrides    changes to a recipe, such as ["optimizer.lr=1e-4"]; a recipe takes no other settings
+    track        trackers that get the numbers of the log: tensorboard, wandb, mlflow; default: TensorBoard if installed
     show_progress_bar  None: on a terminal or in a notebook
     progress     called with (steps done, steps in all) after each step; `report` with messages
 
@@ -182,7 +184,7 @@ def train(
         shown_on = _listeners(stack, show_progress_bar, progress, report)
         outcome = run(
             recipe, folder, device=place, name=name, seed=seed, record=record,
-            resume=resume, report=shown_on[0], update=shown_on[1],
+            resume=resume, track=track, report=shown_on[0], update=shown_on[1],
         )  # fmt: skip
         best = load(outcome.model).to(place)
         if output is None:
@@ -222,7 +224,7 @@ def _recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
 
 def _only_of_recipes(given: Mapping[str, Any]) -> None:
     """A recipe has its settings in itself: reject those of a call in memory."""
-    allowed = {"output", "resume", "seed", "device", "overrides", "show_progress_bar", "progress", "report"}
+    allowed = {"output", "resume", "seed", "device", "overrides", "track", "show_progress_bar", "progress", "report"}
     defaults = {name: p.default for name, p in inspect.signature(train).parameters.items()}
     for name, value in given.items():
         same = value is defaults[name] or (isinstance(value, str | int | float) and value == defaults[name])
@@ -463,7 +465,14 @@ def _described(dev: Dev) -> list[Any]:
 
 
 def train_seeds(
-    recipe: Recipe, output: Path, *, name: str = "", seeds: int = 1, resume: bool = True, device: torch.device
+    recipe: Recipe,
+    output: Path,
+    *,
+    name: str = "",
+    seeds: int = 1,
+    resume: bool = True,
+    track: str | Sequence[str] = (),
+    device: torch.device,
 ) -> list[Outcome]:
     """Train a recipe once for each of `seeds` seeds, beginning with the recipe's, and show the progress on stderr.
 
@@ -484,7 +493,7 @@ def train_seeds(
         folder = output if seeds == 1 else output / f"seed-{seed}"
         with Display(quiet=not ranks.is_first()) as display:
             outcomes.append(
-                run(recipe, folder, device=device, name=name, seed=seed, resume=resume,
+                run(recipe, folder, device=device, name=name, seed=seed, resume=resume, track=track,
                     report=display.report, update=display.update)
             )  # fmt: skip
     if seeds > 1 and ranks.is_first():

@@ -36,10 +36,13 @@
   const box = document.querySelector(".filter");
   box.hidden = false;
   box.querySelector("input").addEventListener("input", (event) => {
-    const words = event.target.value.split(/[\s,]+/).filter(Boolean).map(language);
+    const typed = event.target.value.split(/[\s,]+/).filter(Boolean), words = typed.map(language);
+    const named = typed.map((word) => word.toLowerCase()).filter((word) => word.length > 3);
     for (const item of document.querySelectorAll("[data-subset]")) {
       const subset = item.dataset.subset, known = [subset, ...subset.split("-")].map(language);
-      item.hidden = words.length > 0 && !words.some((word) => known.includes(word));
+      const names = item.querySelector(".named")?.textContent.toLowerCase() ?? "";
+      item.hidden = words.length > 0 && !words.some((word) => known.includes(word)) &&
+        !named.some((word) => names.includes(word));
     }
   });
   for (const picture of document.querySelectorAll(".picture")) {

@@ -1,0 +1,171 @@
+"""`isoglot.freeze`: a finished run or sweep as a small folder or archive with which others repeat it.
+
+What is frozen was recorded when the run began: its settings, seeds, versions, device and threads in `run.json` (of a
+sweep in `design.json`), with the digest of every file that it read.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import torch
+
+from isoglot import __version__, environment
+from isoglot.arguments import check_arguments
+from isoglot.data.files import atomic_write, check_output, content_digest, digest
+from isoglot.errors import CheckpointError
+from isoglot.recipe import dumps
+from isoglot.settings import BUNDLED, Recipe
+
+_KINDS = (".json", ".jsonl", ".md", ".tex", ".npz", ".html", ".svg")  # results; weights are known by their digests
+_LEFT_OUT = {"model", "best", "checkpoints", "tensorboard", "wandb"}
+_FILES = Path(__file__).parent / "frozen"  # with the facts of the run in braces
+
+
+def circumstances(device: object, recipe_files: Mapping[str, str]) -> dict[str, Any]:
+    """What a run records besides its settings: versions, command, device, threads, and digests of files."""
+    versions = {"isoglot": __version__, "python": platform.python_version(), "torch": torch.__version__}
+    try:
+        needed = metadata.requires("isoglot") or []
+    except metadata.PackageNotFoundError:  # not installed, but in PYTHONPATH
+        needed = []
+    for name in sorted({re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in needed} - versions.keys()):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue  # of an extra
+    called = {"command": environment.command(), "device": str(device), "threads": torch.get_num_threads()}
+    return {"versions": versions, **called, "files": dict(recipe_files)}
+
+
+def name_files(files: Iterable[Path], folder: Path, data: Path) -> dict[str, str]:
+    """The digests of files, by their paths as a recipe in `folder` writes them."""
+    places, named = ((BUNDLED, "bundled:"), (data, "data:"), (folder, "")), {}
+    for path in sorted(set(files)):
+        inside = [f"{mark}{path.relative_to(at).as_posix()}" for at, mark in places if path.is_relative_to(at)]
+        named[inside[0] if inside else str(path)] = content_digest(path)
+    return named
+
+
+def settings_of(recipe: Recipe) -> dict[str, Any]:
+    """The settings of a recipe that are not defaults, without the places of its files, for TOML."""
+    dump = recipe.model_dump(mode="json", exclude={"folder", "data"}, exclude_defaults=True)
+    return dict(without_none(dump))
+
+
+def without_none(value: Any) -> Any:
+    """Plain data without the keys whose values are None, which TOML does not have."""
+    if isinstance(value, dict):
+        return {key: without_none(inner) for key, inner in value.items() if inner is not None}
+    return [without_none(inner) for inner in value] if isinstance(value, list) else value
+
+
+@check_arguments()
+def freeze(run: str | Path, output: str | Path) -> None:
+    """Freeze a finished run or sweep into a small folder or archive with which others repeat it.
+
+    run     folder of `isoglot.train` with a recipe, of one seed or of several, or of `isoglot sweep`
+    output  a new folder, or an archive whose name ends in .zip
+
+    It has the recipe, versions, the seeds, digests of all files that were read, results without weights, a README.md
+    and `repeat.sh`, which trains again and compares the results. Data and weights are not in it. Raises
+    `CheckpointError` for a folder without a finished run and for a run of data in memory; `OutputError`.
+    """
+    folder, target = Path(run), Path(output)
+    archive = target.suffix == ".zip"
+    check_output(target, inputs=[folder], folder=not archive, whole=not archive)
+    results = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    proofs = [path for path in results if _proves(path.relative_to(folder))]
+    sums = {path.relative_to(folder).as_posix(): digest(path) for path in proofs}
+    try:
+        content = _describe(folder, target.stem if archive else target.name, sums)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # JSON of another form
+        raise CheckpointError(f"{folder}: the record of the run is damaged ({error}); train again") from error
+    ready = {name: text.encode() for name, text in content.items()}
+    for path in results:
+        inner = path.relative_to(folder)
+        if path.suffix in _KINDS and not _LEFT_OUT.intersection(inner.parts):
+            ready[f"results/{inner.as_posix()}"] = path.read_bytes()
+    if not archive:
+        for name, text in ready.items():
+            with atomic_write(target / name, binary=True) as stream:
+                stream.write(text)
+        return
+    with atomic_write(target, binary=True) as stream, ZipFile(stream, "w", ZIP_DEFLATED) as file:
+        for name, text in ready.items():  # without a date: the same run gives the same bytes
+            file.writestr(ZipInfo(f"{target.stem}/{name}"), text, ZIP_DEFLATED)
+
+
+def _describe(folder: Path, name: str, results: Mapping[str, str]) -> dict[str, str]:
+    """The files that are written about a run, by their names."""
+    content, how, command = _sweep(folder) if (folder / "design.json").exists() else _run(folder)
+    files = {path: value for path, value in how["files"].items() if not path.startswith("bundled:")}
+    data = {path[5:]: files.pop(path) for path in list(files) if path.startswith("data:")}
+    for kind, sums in (("files", files), ("data", data), ("results", results)):
+        content[f"{kind}.sha256"] = "".join(f"{value}  {path}\n" for path, value in sums.items())
+    versions = {package: version.partition("+")[0] for package, version in how["versions"].items()}
+    content["requirements.txt"] = "".join(f"{k}=={v}\n" for k, v in versions.items() if k != "python")
+    facts = {**versions, **how, "name": name, "command": command}
+    facts["by"] = f", by `{how['command']}`" if how["command"] else ""
+    return content | {path.name: path.read_text(encoding="utf-8").format(**facts) for path in sorted(_FILES.iterdir())}
+
+
+def _proves(path: Path) -> bool:
+    """Whether a result is the same in each repetition: logs and items have no times, and weights neither."""
+    weights = path.suffix == ".safetensors" and "model" in path.parts
+    return path.name in ("log.jsonl", "items.npz") or weights
+
+
+def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
+    """The recipe of a run, the circumstances and the command."""
+    alone = (folder / "run.json").exists()
+    records = [_record(path) for path in ([folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json")))]
+    if not records or not all("finished" in record for record in records):
+        raise CheckpointError(f"{folder}: not a finished run or sweep; `isoglot train` and `isoglot sweep` make such")
+    if "stages" not in records[0]["recipe"]:
+        raise CheckpointError(f"{folder}: a run of data in memory, which is in no file; freeze a run of a recipe")
+    if "files" not in records[0]:
+        raise CheckpointError(f"{folder}: a run of an earlier version, which recorded no digests; train again")
+    settings = {name: value for name, value in records[0]["recipe"].items() if name in Recipe.model_fields}
+    recipe = Recipe(**settings | {"seed": min(record["seed"] for record in records)})
+    scores = [f"{record['finished']['best']:.6f}" for record in records if record["finished"]["best"] is not None]
+    how = records[0] | {"scores": f" Dev scores: {', '.join(scores)}." if scores else ""}
+    ranks = records[0]["number of ranks"]
+    command = "isoglot" if ranks == 1 else f"torchrun --nproc-per-node {ranks} -m isoglot"
+    command += f" train recipe.toml --output repeated --device {how['device']}"
+    return {"recipe.toml": dumps(settings_of(recipe))}, how, command + f" --seeds {len(records)}" * (not alone)
+
+
+def _sweep(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
+    """The design and the recipes of a sweep, the circumstances and the command."""
+    record = _record(folder / "design.json")
+    if not (folder / "sweep.json").exists():
+        raise CheckpointError(f"{folder}: not a finished sweep; run the same command again to finish it")
+    seeds, options = record["seeds"], {name: ",".join(record[name]) for name in ("tasks", "languages")}
+    if seeds != list(range(seeds[0], seeds[0] + len(seeds))):
+        raise CheckpointError(f"{folder}: its seeds are not consecutive, so no command repeats it")
+    names = {arm: f"arm-{place}.toml" for place, arm in enumerate(record["recipes"], 1)}
+    arms = [{**arm, **({"recipe": names[arm["name"]]} if arm["name"] in names else {})} for arm in record["arms"]]
+    content = {names[arm]: dumps(settings) for arm, settings in record["recipes"].items()}
+    design = {**record["design"], "arms": arms}
+    words = ["isoglot", "sweep", "--arms", "design.toml", "--output", "repeated", "--device", record["device"]]
+    words += ["--seed", str(seeds[0]), "--seeds", str(len(seeds)), *(["--keep"] if record["keep"] else [])]
+    for name, value in {**options, "precision": record["precision"]}.items():
+        words += [f"--{name}", value] if value else []
+    return content | {"design.toml": dumps(design)}, record | {"scores": ""}, shlex.join(words)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: damaged ({error})") from error
+    return record

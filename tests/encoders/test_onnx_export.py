@@ -162,7 +162,8 @@ def test_every_linear_layer_is_rounded_and_the_table_not_expanded():
     encoder = build_transformer()
     model = onnx.load_model_from_string(build_graph(encoder))
     kinds = [node.op_type for node in model.graph.node]
-    assert (kinds.count("MatMulIntegerToFloat"), kinds.count("GatherBlockQuantized")) == (14, 1)  # 2 x (5 + 2 parts)
+    counts = [kinds.count(kind) for kind in ("MatMulIntegerToFloat", "MatMulNBits", "GatherBlockQuantized")]
+    assert counts == [10, 2, 1]
     onnx.checker.check_model(model)
     shapes = {weight.name: list(weight.dims) for weight in model.graph.initializer}
     name = "embeddings.word_embeddings.weight"
@@ -171,34 +172,66 @@ def test_every_linear_layer_is_rounded_and_the_table_not_expanded():
     assert not [name for name in shapes if name.startswith("backbone.")]
 
 
-@pytest.mark.parametrize("has_bias", [True, False])
-@pytest.mark.parametrize(("inputs", "parts"), [(3, 1), (50, 1), (72, 3)])
-def test_a_rounded_layer_is_that_of_a_loop(inputs, parts, has_bias):
-    """Inputs are centred, divided by a factor each (SmoothQuant, equation 4) and rounded with one scale."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    random = np.random.default_rng(inputs)
-    rows, outputs = 5, 24
-    x = random.normal(size=(rows, inputs)).astype(np.float32)
-    x[:, 1] = 300 + 20 * x[:, 1]  # one far greater than the rest, and never near zero
-    x[:, 2] = 0  # and one that does not vary
+def layer_of(random, outputs, inputs):
     weight = random.normal(size=(outputs, inputs)).astype(np.float32)
     weight[7] = 0
-    bias = random.normal(size=outputs).astype(np.float32)
+    return weight, random.normal(size=outputs).astype(np.float32)
+
+
+def linear(weight, bias):
+    """A traced model that is one linear layer, with weights `w` and `bias`."""
+    from onnx import TensorProto, helper, numpy_helper
 
     def value(name, width):
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", width])
 
     nodes = [helper.make_node("Transpose", ["w"], ["t"]), helper.make_node("MatMul", ["x", "t"], ["product"])]
-    nodes += [helper.make_node("Add", ["bias", "product"], ["y"])] if has_bias else []
-    weights = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(bias, "bias")]
-    result = "y" if has_bias else "product"
-    graph = helper.make_graph(nodes, "one", [value("x", inputs)], [value(result, outputs)], weights[: 1 + has_bias])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes += [] if bias is None else [helper.make_node("Add", ["bias", "product"], ["y"])]
+    weights = [numpy_helper.from_array(weight, "w")] + ([] if bias is None else [numpy_helper.from_array(bias, "bias")])
+    result = value("product" if bias is None else "y", len(weight))
+    graph = helper.make_graph(nodes, "one", [value("x", weight.shape[1])], [result], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("inputs", [64, 128, 200, 512])
+def test_a_product_in_blocks_is_that_of_a_loop(inputs):
+    """Of a layer with fewer outputs than inputs, each 128 values of a row have their own scale, also of the inputs."""
+    random = np.random.default_rng(inputs)
+    rows, outputs = 5, 24
+    x = random.normal(size=(rows, inputs)).astype(np.float32)
+    x[:, 3] *= 300
+    weight, bias = layer_of(random, outputs, inputs)
+    model = linear(weight, bias)
+    onnx_export._Graph(model).round_layers({"w": np.stack([x.min(0), x.max(0)])})
+    assert [node.op_type for node in model.graph.node] == ["MatMulNBits", "Add"]
+    read = dict(onnx_export._weights(model))["w"].numpy()
+    assert np.linalg.norm(read - weight) < 0.01 * np.linalg.norm(weight)
+    (computed,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+
+    wanted = np.zeros((rows, outputs))
+    for row in range(rows):
+        for column in range(outputs):
+            for start in range(0, inputs, 128):
+                values, weights = x[row, start : start + 128], read[column, start : start + 128]
+                scale = max(np.abs(values).max(), 1e-30) / 127
+                wanted[row, column] += scale * (np.rint(values / scale) @ weights)
+    np.testing.assert_allclose(computed, wanted + bias, rtol=1e-3, atol=0.005 * np.abs(wanted).mean())
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("inputs", [3, 50, 80])
+def test_a_rounded_layer_is_that_of_a_loop(inputs, has_bias):
+    """Inputs are centred, divided by a factor each (SmoothQuant, equation 4) and rounded with one scale."""
+    random = np.random.default_rng(inputs)
+    rows, outputs = 5, 80
+    x = random.normal(size=(rows, inputs)).astype(np.float32)
+    x[:, 1] = 300 + 20 * x[:, 1]  # one far greater than the rest, and never near zero
+    x[:, 2] = 0  # and one that does not vary
+    weight, bias = layer_of(random, outputs, inputs)
+    model = linear(weight, bias if has_bias else None)
     ranges = np.stack([x.min(0), x.max(0)])
     onnx_export._Graph(model).round_layers({"w": ranges})
-    kinds = ["Mul", "Sub", "QuantizeLinear", *["Split"][: parts - 1], *["MatMulIntegerToFloat"] * parts, "Sum"]
-    assert [node.op_type for node in model.graph.node] == (kinds if parts > 1 else kinds[:-1])
+    assert [node.op_type for node in model.graph.node] == ["Mul", "Sub", "QuantizeLinear", "MatMulIntegerToFloat"]
     read = {name: values.numpy() for name, values in onnx_export._weights(model)}
     assert np.linalg.norm(read["w"] - weight) < 0.1 * np.linalg.norm(weight)
     assert not has_bias or np.abs(read["bias"] - bias).max() < 1e-3  # in float32, beside 300 times a weight
@@ -208,13 +241,11 @@ def test_a_rounded_layer_is_that_of_a_loop(inputs, parts, has_bias):
     spans, centres = (ranges[1] - ranges[0]) / 2, (ranges[1] + ranges[0]) / 2
     spans = [max(span, max(spans) / 64) for span in spans]
     factors = [spans[j] ** share / np.abs(weight[:, j]).max() ** (1 - share) for j in range(inputs)]
-    width = inputs // parts  # a part has a step of its own
-    steps = [max(spans[j] / factors[j] for j in range(k, k + width)) / 127 for k in range(0, inputs, width)]
+    step = max(spans[j] / factors[j] for j in range(inputs)) / 127
     wanted = np.zeros((rows, outputs))
     for row in range(rows):
         for column in range(outputs):
             for j in range(inputs):
-                step = steps[j // width]
                 whole = np.rint((x[row, j] - centres[j]) / factors[j] / step)
                 wanted[row, column] += (whole * step * factors[j] + centres[j]) * read["w"][column, j]
             wanted[row, column] += bias[column] * has_bias
@@ -350,6 +381,6 @@ def test_weights_in_the_form_of_an_earlier_version_are_an_error(tmp_path):
     model = onnx.load_model_from_string(build_graph(build_transformer()))
     for node in model.graph.node:
         if node.op_type == "MatMulIntegerToFloat":
-            node.op_type = "MatMulNBits"
+            node.op_type = "MatMulInteger"
     with pytest.raises(EncoderError, match="earlier version"):
         read_graph(written(tmp_path / "graph.onnx", model.SerializeToString()))

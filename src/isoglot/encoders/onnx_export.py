@@ -12,10 +12,11 @@ All rounding is symmetric, with the scales of least squared error (`packing.fit`
 * Weights of linear layers have a scale for each output, and seven bits, because processors without VNNI add pairs of
   products in 16 bits, where eight-bit weights overflow.
 * The inputs of linear layers have eight bits and one scale, which is fixed when the graph is made, from the packaged
-  sentences. So a row does not depend on the other texts of its batch. Some inputs are far greater than the rest, and
+  sentences. Some inputs are far greater than the rest, and
   one scale would leave little of these; so the middle of each input's range is moved to zero, and the inputs are
   divided, and the weights multiplied, by a factor for each input, as SmoothQuant does (Xiao et al. 2023, equation 4).
-  A layer with more inputs than outputs, the second of a feed-forward block, is the sum of parts with own scales.
+* The inputs of the second layers of feed-forward blocks have values far greater than the rest in all places. They and
+  their weights have eight bits and a scale for every 128 values of a row. That takes more time than the other form.
 * Vectors, position tables and the layers after the pooling stay float32.
 """
 
@@ -52,6 +53,8 @@ WORDS = ("input", packing.FULL, *packing.BITS)
 LAYERS = (packing.FULL, "int8")
 BLOCK = 32  # values of a row of the word table that share a scale
 
+_SECOND = 128  # values that share a scale in the second layers of feed-forward blocks
+_INT8_INPUTS = 4  # accuracy_level of MatMulNBits
 _LEVEL = 64  # rounded weights of linear layers lie in [-64, 64)
 _SMOOTHING = 0.75  # the exponent alpha of SmoothQuant: the share of the rounding that is moved from inputs to weights
 _TINY = 1e-12  # added to spans, which are all zero for a layer of constant inputs
@@ -413,57 +416,61 @@ class _Graph:
             name = turned.get(node.input[1], "") if node.op_type == "MatMul" else ""
             if name not in ranges:
                 continue
+            if len(self.weights[name].dims) == 2 and self.weights[name].dims[0] < self.weights[name].dims[1]:
+                new[place] = [self._in_blocks(node, name)]
+                continue
             (given, _), (output,), bias = node.input, node.output, ""
             if output in sums:
                 later, addition, bias = sums[output]
                 output, new[later] = addition.output[0], []
-            parts, shifted = self._round_weight(name, bias, *ranges[name]), (bias or name) + _SHIFTED
-            new[place] = self._layer(name, parts, shifted, given, output)
+            self._round_weight(name, bias, *ranges[name])
+            new[place] = self._layer(name, (bias or name) + _SHIFTED, given, output)
         self.replace(new)
         self._use_microsoft()
 
-    def _layer(self, name: str, parts: int, shifted: str, given: str, output: str) -> list[Any]:
-        """The nodes of a layer whose rounded weight has so many parts."""
+    def _in_blocks(self, node: Any, name: str) -> Any:
+        """The node of a layer whose inputs and weights have a scale for every 128 values of a row."""
+        if name + _QUANTIZED not in self.weights:
+            integers, scales, unit = _in_blocks(
+                torch.from_numpy(self.to_array(self.weights[name]).copy()), _SECOND, 128
+            )
+            self.add(name + _QUANTIZED, (integers.short() + 128).to(torch.uint8).numpy())
+            self.add(name + _SCALES, (scales.float() * unit).numpy())
+        outputs, inputs = self.weights[name].dims
+        settings = {"K": inputs, "N": outputs, "bits": 8, "block_size": _SECOND, "accuracy_level": _INT8_INPUTS}
+        given = [node.input[0], name + _QUANTIZED, name + _SCALES]
+        return self.node("MatMulNBits", given, list(node.output), domain=_MICROSOFT, **settings)
+
+    def _layer(self, name: str, shifted: str, given: str, output: str) -> list[Any]:
+        """The nodes of a layer with a rounded weight."""
         spread, centred, whole = f"{output}.spread", f"{output}.centred", f"{output}.whole"
-        wholes = [whole] if parts == 1 else [f"{whole}.{part}" for part in range(parts)]
-        products = [output] if parts == 1 else [f"{output}.product.{part}" for part in range(parts)]
         one, zero = self.add(_ONE, np.float32(1)), self.add(_ZERO, np.uint8(128))
-        nodes = [
+        factors = [whole, name + _QUANTIZED, one, name + _SCALES, zero, "", shifted]
+        return [
             self.node("Mul", [given, name + _FACTORS], [spread]),
             self.node("Sub", [spread, name + _CENTRES], [centred]),
             self.node("QuantizeLinear", [centred, one, zero], [whole]),
+            self.node("MatMulIntegerToFloat", factors, [output], domain=_MICROSOFT),
         ]
-        if parts > 1:
-            nodes.append(self.node("Split", [whole], wholes, axis=-1))
-        for part, (rows, product) in enumerate(zip(wholes, products, strict=True)):
-            factors = [rows, f"{name}.{part}{_QUANTIZED}", one, f"{name}.{part}{_SCALES}", zero]
-            factors += [] if part else ["", shifted]
-            nodes.append(self.node("MatMulIntegerToFloat", factors, [product], domain=_MICROSOFT))
-        if parts > 1:
-            nodes.append(self.node("Sum", products, [output]))
-        return nodes
 
-    def _round_weight(self, name: str, bias: str, least: NDArray[np.float32], greatest: NDArray[np.float32]) -> int:
-        """Add the parts of a layer with rounded weights (outputs, inputs), unless they are there; their number."""
-        weight = self.to_array(self.weights[name])
-        outputs, inputs = weight.shape
-        parts = max(1, inputs // outputs) if inputs % outputs == 0 else 1
-        centres, spans, columns = (greatest + least) / 2, (greatest - least) / 2, np.abs(weight).max(axis=0)
+    def _round_weight(self, name: str, bias: str, least: NDArray[np.float32], greatest: NDArray[np.float32]) -> None:
+        """Add the parts of a layer with a rounded weight (outputs, inputs), unless they are there."""
+        if name + _QUANTIZED in self.weights:
+            return
+        weight, centres, spans = self.to_array(self.weights[name]), (greatest + least) / 2, (greatest - least) / 2
+        columns = np.abs(weight).max(axis=0)
         # An input that hardly varies in the packaged text may do so elsewhere: its weights are not rounded to zeros.
         spans, columns = (np.maximum(values, values.max() / _LEVEL) + _TINY for values in (spans, columns))
         factors = (columns ** (1 - _SMOOTHING) / spans**_SMOOTHING).astype(np.float32)
-        shifted = self.to_array(self.weights[bias]).copy() if bias else np.zeros(outputs, np.float32)
-        for part, place in enumerate(np.split(np.arange(inputs), parts)):
-            factors[place] *= 127 / (spans * factors)[place].max()
-            integers, scales, unit = _in_blocks(torch.from_numpy(weight[:, place] / factors[place]), len(place), _LEVEL)
-            whole, scale = integers[:, 0].T.numpy(), (scales[:, 0].float() * unit).numpy()
-            shifted += (centres * factors)[place] @ whole * scale
-            self.add(f"{name}.{part}{_QUANTIZED}", whole)
-            self.add(f"{name}.{part}{_SCALES}", scale)
+        factors *= 127 / (spans * factors).max()
+        integers, scales, unit = _in_blocks(torch.from_numpy(weight / factors), weight.shape[1], _LEVEL)
+        whole, scale = integers[:, 0].T.numpy(), (scales[:, 0].float() * unit).numpy()
+        shifted = (centres * factors) @ whole * scale
         self.add(name + _FACTORS, factors)
         self.add(name + _CENTRES, centres * factors)
-        self.add((bias or name) + _SHIFTED, shifted)
-        return parts
+        self.add(name + _QUANTIZED, whole)
+        self.add(name + _SCALES, scale)
+        self.add((bias or name) + _SHIFTED, shifted + (self.to_array(self.weights[bias]) if bias else 0))
 
     def _use_microsoft(self) -> None:
         if all(opset.domain != _MICROSOFT for opset in self.model.opset_import):
@@ -509,7 +516,9 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
             continue
         settings = {part.name: part.i for part in node.attribute}
         if node.op_type == "MatMulIntegerToFloat":
-            weights |= _read_layer(name.removesuffix(f".0{_QUANTIZED}"), node.input[6], stored)
+            weights |= _read_layer(name.removesuffix(_QUANTIZED), node.input[6], stored)
+        elif node.op_type == "MatMulNBits":
+            weights |= _read_blocks(name.removesuffix(_QUANTIZED), settings["K"], stored)
         elif node.op_type == "GatherBlockQuantized":
             weights |= _read_table(name.removesuffix(_QUANTIZED), stored, settings["bits"], settings["block_size"])
         else:
@@ -521,13 +530,15 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
 
 def _read_layer(name: str, shifted: str, stored: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The weight of a rounded layer and its bias, whose parts are taken out of `stored`."""
-    parts: list[NDArray[np.float32]] = []
-    while f"{name}.{len(parts)}{_QUANTIZED}" in stored:
-        part = f"{name}.{len(parts)}"
-        parts.append(stored.pop(part + _QUANTIZED).T * stored.pop(part + _SCALES)[:, None])
-    values, bias = np.concatenate(parts, axis=1), shifted.removesuffix(_SHIFTED)
-    read = {bias: stored.pop(shifted) - values @ stored.pop(name + _CENTRES)}
-    return {**read, name: values * stored.pop(name + _FACTORS)}  # a layer without bias has `shifted` by its own name
+    values = stored.pop(name + _QUANTIZED).T * stored.pop(name + _SCALES)[:, None]
+    bias = {shifted.removesuffix(_SHIFTED): stored.pop(shifted) - values @ stored.pop(name + _CENTRES)}
+    return {**bias, name: values * stored.pop(name + _FACTORS)}  # a layer without bias has `shifted` by its own name
+
+
+def _read_blocks(name: str, inputs: int, stored: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The weight of a layer with scales for blocks of its rows, whose parts are taken out of `stored`."""
+    integers, scales = stored.pop(name + _QUANTIZED).astype(np.float32) - 128, stored.pop(name + _SCALES)
+    return {name: (integers * scales[:, :, None]).reshape(len(integers), -1)[:, :inputs]}
 
 
 def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: int) -> dict[str, NDArray[Any]]:

@@ -55,6 +55,12 @@ class ToyEncoder(Encoder):
         torch.save(self.state_dict(), folder / "toy.pt")
 
 
+def take(batch: Batch, rows: Tensor) -> Batch:
+    """The rows of a batch at `rows`, in that order."""
+    columns = (column[rows] for column in (batch.group, batch.key, batch.slot, batch.lang))
+    return Batch(batch.tokens.select(rows), *columns, {name: values[rows] for name, values in batch.extras.items()})
+
+
 def toy_batch(
     sizes: Sequence[int], *, hard: Sequence[int] | None = None, keys: Sequence[int] | None = None, seed: int = 0
 ) -> Batch:

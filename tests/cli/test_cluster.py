@@ -7,6 +7,13 @@ installed.
 from __future__ import annotations
 
 import os
+<<<<<<< HEAD
+=======
+import re
+import signal
+import subprocess
+import sys
+>>>>>>> gpu
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +90,16 @@ def test_pieces_hold_what_the_plain_command_writes(project, here, options):
     assert f'"precision": "{"bfloat16" if options else "float32"}"' in Path("a/shards.json").read_text()
 
 
+def test_shards_hold_what_the_plain_command_writes_without_ray(project):
+    run("encode", "model", "a.eng", "-o", "a.npy")
+    counts = []
+    for number in (3, 1, 2):
+        err = run("encode", "model", "a.eng", "-o", "a", "--shard", f"{number}/3", "--lines", 16, "--cores", 2)
+        counts.append(int(re.search(r"(\d+) lines", err)[1]))
+    assert sorted(counts) == [16, 16, 28]
+    assert same_vectors("a", "a.npy")
+
+
 def test_an_index_made_in_pieces_is_that_of_the_plain_command(project, here):
     run("index", "model", "eng=a.eng", "-o", "plain", "--prompt", "the ")
     err = run("index", "model", "eng=a.eng", "-o", "pieces", "--prompt", "the ", "--ray", "auto", "--gpus", 0.5)
@@ -126,6 +143,35 @@ def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
     assert not Path("bad").exists()
 
 
+<<<<<<< HEAD
+=======
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        (("encode", "model", "a.eng", "--ray", "local", "--workers", 2), EncoderError, "remove --workers"),
+        (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "remove --workers"),
+        (("encode", "model", "a.eng", "--ray", "local", "--device", "cpu"), EncoderError, "remove --workers"),
+        (("encode", "model", "a.eng", "--ray", "local", "--format", "jsonl"), EncoderError, "remove --format jsonl"),
+        (("encode", "model", "a.eng", "--workers", 2, "--devices", "cpu"), EncoderError, "remove --workers"),
+        (("encode", "model", "a.eng", "--lines", 5), EncoderError, "needs --ray"),
+        (("encode", "model", "a.eng", "--shard", "1/2", "--workers", 2), EncoderError, "--shard sets .* --workers"),
+        (("encode", "model", "a.eng", "--shard", "1/2", "--format", "jsonl"), EncoderError, "--shard writes a folder"),
+        (("encode", "model", "a.eng", "--shard", "3/2"), EncoderError, "--shard is '3/2'; write it as 3/64"),
+        (("encode", "model", "a.eng", "--shard", "0/2"), EncoderError, "write it as 3/64"),
+        (("encode", "model", "a.eng", "--shard", "half"), EncoderError, "write it as 3/64"),
+        (("encode", "model", "a.eng", "--cores", 2), IsoglotError, "need --ray"),
+        (("encode", "model", "a.eng", "--gpus", 1), IsoglotError, "need --ray"),
+        (("mine", "model", "a.eng", "--gpus", 1), IsoglotError, "need --ray"),
+        (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), IsoglotError, "a cluster compares exactly"),
+    ],
+)
+def test_options_that_exclude_each_other(project, words, error, message):
+    with pytest.raises(error, match=message):
+        run(*words, "-o", "out")
+    assert not Path("out").exists()
+
+
+>>>>>>> gpu
 def test_accelerators_are_asked_for_by_those_who_encode(project, here):
     run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--gpus", 0.5)
     run("mine", "model", "a.eng", "b.deu", "-o", "pairs.tsv", "--ray", "local", "--gpus", 1)

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from accelerator import simulated, waits
 from conftest import SENTENCES
 from isoglot.cli.main import app
+from isoglot.data.tokens import Tokens
 from isoglot.encoders import load
 from isoglot.objectives import OBJECTIVES
 from isoglot.settings import OptimizerSettings
@@ -133,6 +134,36 @@ def test_inference_of_a_transformer(device, toy_transformer, pooling):
     assert sum(waited.values()) == 2 * 5, waited
     np.testing.assert_allclose(there, here, atol=1e-6)
     assert encoder.encode(SENTENCES, convert_to_tensor=True).device == device
+
+
+def test_little_is_padded_and_results_are_the_same(device, toy_transformer, monkeypatch):
+    """In inference, for the states of tokens, and in training with keys of momentum."""
+    monkeypatch.setattr("isoglot.data.tokens._WORTH", 1)
+    texts = [f"{text} {number}" * (1 + 2 * (number == 0)) for number in range(8) for text in SENTENCES]
+    encoder = toy_transformer(dropout=0.0)
+    tokens = encoder.tokenize(texts)
+    batch = replace(toy_batch([2] * (len(texts) // 2)), tokens=tokens)
+
+    def results(place):
+        encoder.to(place).zero_grad()
+        objective = toy_objective("dual_momentum", encoder).to(place)
+        found = [encoder.encode(texts), *encoder.encode(texts, output_value="token_embeddings")]
+        backward(encoder, objective, batch, StepLimits.on(place, chunk=None, graph=None, precision="float32"))
+        return [*found, *(weight.grad.cpu() for weight in encoder.parameters() if weight.grad is not None)]
+
+    here, computed = results(torch.device("cpu")), []
+    pad = Tokens.padded
+
+    def counted(tokens, fill=0):
+        table, mask = pad(tokens, fill)
+        computed.append(table.size)
+        return table, mask
+
+    monkeypatch.setattr(Tokens, "padded", counted)
+    for one, other in zip(results(device), here, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5, rtol=1e-4)
+    assert len(texts) * tokens.lengths.max() > 1.5 * tokens.lengths.sum()  # as one chunk
+    assert sum(computed) <= 4 * 1.1 * tokens.lengths.sum()
 
 
 def test_inference_of_a_static_encoder(device, toy_static):

@@ -15,7 +15,7 @@ from isoglot.data.batch import Batch
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
-from toys import ToyEncoder, toy_batch, toy_objective
+from toys import ToyEncoder, take, toy_batch, toy_objective
 
 SIZES, HARD, KEYS = [2, 2, 3, 1, 2, 2, 4], [1, 0, 1, 1, 0, 2, 0], [1, 2, 3, 4, 2, 6, 7]
 WHOLE = StepLimits(chunk_tokens=10**9, graph_tokens=10**9)
@@ -73,7 +73,7 @@ def test_dropout_is_replayed_exactly(name):
 def test_row_order_means_nothing(name):
     batch = example()
     order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(1))
-    mixed = batch.select(order)
+    mixed = take(batch, order)
     results = []
     for case in (batch, mixed):
         encoder = ToyEncoder()
@@ -147,7 +147,7 @@ def _rank(rank: int, folder: str, sparse: bool) -> None:
     batch = example()
     first = batch.group < 3 if rank == 0 else batch.group >= 3
     rows = first.nonzero()[:, 0]
-    mine = batch.select(rows)
+    mine = take(batch, rows)
     for name in OBJECTIVES:
         encoder = ToyEncoder(sparse=sparse)
         objective = toy_objective(name, encoder)

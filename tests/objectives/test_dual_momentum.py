@@ -18,14 +18,13 @@ from test_loop import RECIPE, StoppedError, assert_same, state_of, stop_after, w
 
 import oracle
 from conftest import SENTENCES, build_transformer
-from isoglot.data.batch import Batch
 from isoglot.encoders.towers import Towers
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
 from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
 from runs import train
-from toys import DIM, ToyEncoder, toy_batch
+from toys import DIM, ToyEncoder, take, toy_batch
 
 LIMITS = StepLimits(30, 0)
 
@@ -164,9 +163,8 @@ def test_rows_of_other_slots_and_hard_negatives_play_no_part():
     batch = toy_batch([4, 2, 1, 3], hard=[1, 0, 2, 0])
     pairs = ((batch.slot == 0) | (batch.slot == 1)) & (batch.group != 2)
     rows = pairs.nonzero()[:, 0]
-    columns = (batch.group[rows], batch.key[rows], batch.slot[rows], batch.lang[rows])
     results = []
-    for case in (batch, Batch(batch.tokens.select(rows), *columns)):
+    for case in (batch, take(batch, rows)):
         objective = DualMomentum(encoder=encoder, queue=6, in_batch_keys="on")
         losses = step(encoder, objective, case, lr=0.0).losses
         results.append([*losses.values(), *objective.buffers()])
@@ -281,9 +279,7 @@ def _rank(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
 
     def mine(batch):
-        rows = (batch.group % 2 == rank).nonzero()[:, 0]
-        columns = (batch.group[rows], batch.key[rows], batch.slot[rows], batch.lang[rows])
-        return Batch(batch.tokens.select(rows), *columns)
+        return take(batch, (batch.group % 2 == rank).nonzero()[:, 0])
 
     torch.save(_trained(mine), Path(folder) / f"{rank}.pt")
     ranks.leave()  # a process that ends with threads of the group may be aborted

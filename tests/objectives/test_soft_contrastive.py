@@ -20,7 +20,7 @@ from isoglot.objectives import soft_contrastive as module
 from isoglot.objectives.kernel import slot_pairs
 from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
-from toys import TOY_LANGUAGES, ToyEncoder, toy_batch, toy_objective
+from toys import TOY_LANGUAGES, ToyEncoder, take, toy_batch, toy_objective
 
 WHOLE = StepLimits(chunk_tokens=10**9, graph_tokens=10**9)
 
@@ -217,9 +217,7 @@ def _mine(rank: int) -> Batch:
     """Three of the seven pairs for the first rank, four for the second."""
     batch = toy_batch([2] * 7)
     rows = (batch.group < 3 if rank == 0 else batch.group >= 3).nonzero()[:, 0]
-    columns = (column[rows] for column in (batch.group, batch.key, batch.slot, batch.lang))
-    extras = {name: values[rows] for name, values in batch.extras.items()}
-    return Batch(batch.tokens.select(rows), *columns, extras)
+    return take(batch, rows)
 
 
 def _rank(rank: int, folder: str, options: dict[str, str]) -> None:

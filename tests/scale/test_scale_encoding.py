@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,6 +58,44 @@ def test_a_run_that_was_cut_short_goes_on(model, files, tmp_path):
     assert told == [(5, 6), (6, 6)]
     assert [path.read_bytes() for path in again.files] == content
     assert whole.files[0].stat().st_mtime_ns == kept
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 9])
+def test_shards_in_any_order_write_the_bytes_of_one_run(model, files, tmp_path, count):
+    whole = encode_shards(model, files, tmp_path / "whole", lines=10)
+    parts = [
+        encode_shards(model, files, tmp_path / "out", lines=10, shard=(number, count)) for number in range(count, 0, -1)
+    ]
+    assert sum(len(part) for part in parts) == len(whole)  # each piece by one job
+    merged = open_shards(tmp_path / "out")
+    assert [path.name for path in merged.files] == [path.name for path in whole.files]
+    assert [path.read_bytes() for path in merged.files] == [path.read_bytes() for path in whole.files]
+    assert encode_shards(model, files, tmp_path / "out", lines=10) == merged
+
+
+def test_shards_that_start_at_once_or_fail(model, files, tmp_path, monkeypatch):
+    """One that fails leaves the note to the others; one that finds vectors before it sees the note sees it then."""
+    out = tmp_path / "out"
+    with pytest.raises(EncoderError, match="truncate_dim"):
+        encode_shards(model, files, out, lines=10, shard=(1, 2), settings={"truncate_dim": 9})
+    assert (out / "shards.json").exists()
+    out = tmp_path / "other"
+    encode_shards(model, files, out, lines=10, shard=(2, 2))
+    note, seen, exists = out / "shards.json", [], Path.exists
+
+    def late(path):
+        if path == note and len(seen) < 2:  # before it began, and when it looks for it
+            seen.append(path)
+            return False
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", late)
+    assert len(encode_shards(model, files, out, lines=10, shard=(1, 2))) == 27
+    for shard in ((0, 2), (3, 2), (1, 0)):
+        with pytest.raises(ValueError, match=r"shard is ./.; it must be 1/"):
+            encode_shards(model, files, out, lines=10, shard=shard)
+    with pytest.raises(EncoderError, match="vectors of another run"):
+        encode_shards(model, files, out, lines=11, shard=(1, 2))
 
 
 def test_a_piece_that_was_cut_short_resumes_after_its_last_window(model, files, tmp_path, monkeypatch):

@@ -49,7 +49,7 @@ def test_product_quantisation_works_and_is_the_same_again(tables):
 
 def test_descriptions():
     assert factory("ivf", 1_000_000, 384) == "IVF4000,Flat"
-    assert factory("ivf-pq", 1_000_000, 384) == "IVF4000,PQ96x8"
+    assert factory("ivf-pq", 1_000_000, 384) == "IVF4000,PQ96x8np"
     assert factory("hnsw", 10, 384) == "HNSW32,Flat"
     assert factory("IVF7,SQ8", 10, 384) == "IVF7,SQ8"
 

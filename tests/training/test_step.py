@@ -12,7 +12,7 @@ import torch.multiprocessing as mp
 from isoglot.objectives import InfoNCE
 from isoglot.training import ranks
 from isoglot.training.step import Chunks, Embedded, StepLimits, backward, train_step
-from toys import ToyEncoder, toy_batch, toy_objective
+from toys import ToyEncoder, take, toy_batch, toy_objective
 
 
 class Given:
@@ -22,7 +22,7 @@ class Given:
         self.name, self.objective = name, toy_objective(name, encoder)
         batches = [toy_batch([2, 2, 3, 1, 2, 2, 4], seed=seed) for seed in range(2)]
         place = (lambda group: group % world) if split is None or world == 1 else split
-        self.batches = [batch.select((place(batch.group) == rank).nonzero()[:, 0]) for batch in batches]
+        self.batches = [take(batch, (place(batch.group) == rank).nonzero()[:, 0]) for batch in batches]
         self.waiting = iter(self.batches)
 
     def next(self):

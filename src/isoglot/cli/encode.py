@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import time
@@ -43,6 +44,7 @@ def encode(
     devices: str = "",
     cluster: Workers,
     pieces: Annotated[Settings, Of("scale.encoding:encode_shards", "lines")],
+    shard: Annotated[str | None, typer.Option(metavar="I/N")] = None,
     opening: Loading,
     as_json: Json = False,
 ) -> None:
@@ -57,7 +59,9 @@ def encode(
     calibration       vectors (.npy), or their ranges, for int8 and uint8; default: those of INPUT
     workers           number of processes, each with one thread
     devices           devices, one process each, such as cuda:0,cuda:1
-    lines             lines per output file, in the folder OUTPUT; requires --ray
+    lines             lines per output file, in the folder OUTPUT; requires --ray or --shard
+    shard             encode only a range of the output files, for jobs that write into one folder: 3/64 for the third
+                      of 64
     """
     from isoglot.data.files import check_output, exclusive
     from isoglot.model.output import check_output_precision
@@ -69,15 +73,17 @@ def encode(
     check_output_precision(output_precision)
     model, (file,) = options.model_and_files(words, most=1)
     source, settings["dtype"] = Path(file), dtype
-    if (remote := options.cluster_of(cluster)) is not None:
+    remote, split_by = _cluster(cluster, shard), "--ray" if shard is None else "--shard"
+    if remote is not None:
         if workers != 1 or devices or opening.pop("device") != "auto":
             raise EncoderError(
-                "encode: --ray starts workers of its own, on accelerators with --gpus; remove --workers, --devices and "
+                f"encode: {split_by} sets the processes, on accelerators with --gpus; remove --workers, --devices and "
                 "--device"
             )
         if form not in (None, "npy"):
-            raise EncoderError(f"encode: --ray writes a folder of .npy files; remove --format {form}")
+            raise EncoderError(f"encode: {split_by} writes a folder of .npy files; remove --format {form}")
         if output_precision != "float32":
+<<<<<<< HEAD
             raise EncoderError("encode: --ray writes floats; remove --output-precision")
         check_output(output, inputs=[model, source], folder=True)
         with exclusive(output), console.Progress(f"encoding {source.name}", unit="lines") as progress:
@@ -86,8 +92,13 @@ def encode(
             )
         facts: dict[str, Any] = {"lines": len(shards), "dim": shards.dim, "files": len(shards.files)}
         console.say(f"{len(shards):,} lines, {shards.dim} dimensions, {len(shards.files)} files: {output}")
+=======
+            raise EncoderError(f"encode: {split_by} writes floats; remove --output-precision")
+        facts = _encode_on(remote, model, source, output, settings | opening, shard=shard, **pieces)
+        console.say(f"{facts['lines']:,} lines, {facts['dim']} dimensions, {facts['files']} files: {output}")
+>>>>>>> gpu
     elif pieces != {"lines": LINES}:
-        raise EncoderError("encode: --lines needs --ray; remove it, or add --ray")
+        raise EncoderError("encode: --lines needs --ray or --shard; remove it, or add one of them")
     elif devices and workers != 1:
         raise EncoderError("encode: --devices starts one process for each device; remove --workers")
     else:
@@ -148,3 +159,37 @@ def _encode(
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
+<<<<<<< HEAD
+=======
+
+
+def _cluster(cluster: Settings, shard: str | None) -> Cluster | None:
+    """The cluster of `--ray`, or this process with the cores and accelerators of a shard; None without both."""
+    from isoglot.scale import Cluster
+
+    return options.cluster_of(cluster) if shard is None else Cluster(**cluster)
+
+
+def _encode_on(
+    cluster: Cluster, model: str, source: Path, output: Path, settings: Settings, *, shard: str | None, lines: int
+) -> dict[str, Any]:
+    from isoglot.data.files import check_output, exclusive
+    from isoglot.scale import encode_shards
+
+    part = None
+    if shard is not None:
+        numbers = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", shard)
+        part = numbers and (int(numbers[1]), int(numbers[2]))
+        if part is None or part[0] > part[1]:
+            raise EncoderError(f"encode: --shard is {shard!r}; write it as 3/64, from 1/64 to 64/64")
+    check_output(output, inputs=[model, source], folder=True)
+    with ExitStack() as stack:
+        if shard is None:  # shards are written side by side
+            stack.enter_context(exclusive(output))
+        progress = stack.enter_context(console.Progress(f"encoding {source.name}", unit="lines"))
+        pieces = encode_shards(
+            model, [source], output, cluster=cluster, lines=lines, settings=settings, progress=progress,
+            shard=part,
+        )  # fmt: skip
+    return {"lines": len(pieces), "dim": pieces.dim, "files": len(pieces.files)}
+>>>>>>> gpu

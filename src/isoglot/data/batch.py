@@ -47,14 +47,3 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.group)
-
-    def select(self, rows: Tensor) -> Batch:
-        """The rows at `rows`, in that order, extras included."""
-        return Batch(
-            tokens=self.tokens.select(rows),
-            group=self.group[rows],
-            key=self.key[rows],
-            slot=self.slot[rows],
-            lang=self.lang[rows],
-            extras={name: value[rows] for name, value in self.extras.items()},
-        )

@@ -27,6 +27,7 @@ from torch.nn import functional as F
 
 from isoglot.encoders.base import evaluating
 from isoglot.encoders.layers import read_tensors
+from isoglot.encoders.rounding import rounded
 from isoglot.errors import EncoderError, nearest
 from isoglot.model import configs, layout
 from isoglot.model.finding import ADAPTER
@@ -57,7 +58,8 @@ class LowRank(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
         low = F.linear(x, self.down) * self.scale  # (..., r)
-        return super().forward(x) + F.linear(low, self.up)
+        bias = None if self.bias is None else rounded(self.bias)
+        return F.linear(x, rounded(self.weight), bias) + F.linear(low, self.up)
 
     def merged(self) -> nn.Linear:
         """An ordinary layer with the same output up to rounding; the bias is shared."""

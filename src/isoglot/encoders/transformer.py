@@ -29,6 +29,7 @@ from isoglot.encoders.int8 import quantize
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.encoders.rounding import rounded_encoder
 from isoglot.model import Model, layout
 from isoglot.model.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
 
@@ -205,8 +206,10 @@ class TransformerEncoder(Encoder):
         return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
 
     def at(self, precision: str) -> Model:
-        """The encoder, which computes in every precision but int8, or its graph in int8."""
-        return quantize(self) if precision == "int8" else self
+        """The encoder, its copy with weights in bfloat16, or its graph in int8."""
+        if precision == "int8":
+            return quantize(self)
+        return rounded_encoder(self) if precision == "bfloat16" else self
 
     def save_graph(self, folder: str | Path, *, name: str | None, words: str) -> None:
         """Write a folder whose weights are a graph for ONNX Runtime."""

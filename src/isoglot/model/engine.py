@@ -33,7 +33,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.data.tokens import Tokens, pack
+from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import EncoderError, shown
 from isoglot.processes import start_worker
@@ -316,7 +316,7 @@ def encode_tokens(
     with closing(windows(checked(texts), asked.window, partial(model.tokenize, prompt=prompt))) as parts:  # type: ignore[type-var]
         for part in parts:
             lengths, rows = part.tokens.lengths, dict[int, Rows]()
-            for chunk in pack(lengths, asked.budget, most=asked.most):
+            for chunk in pack(lengths, asked.budget, most=asked.most, padding=padding_on(model.device)):
                 states = model.states(part.tokens.select(chunk), asked.precision).astype(asked.dtype, copy=False)
                 rows |= {row: part[: lengths[row]] for row, part in zip(chunk.tolist(), states, strict=True)}
             found += [rows[row] for row in (range(len(rows)) if part.rows is None else part.rows)]
@@ -352,8 +352,9 @@ def engine(
     texts, of one that computes chunks in this process.
     """
     model = model.at(asked.precision).evaluating()
-    on_cpu = str(next(iter(places), model.device)) == "cpu"
-    cut = partial(cut_runs if not model.pads else cut_small_windows if on_cpu else pack, most=asked.most)
+    place = str(next(iter(places), model.device))
+    cut_padded = cut_small_windows if place == "cpu" else partial(pack, padding=padding_on(place))
+    cut = partial(cut_padded if model.pads else cut_runs, most=asked.most)
     tokenize = model.tokenize if prompt is None else partial(model.tokenize, prompt=prompt)
     with run_chunks(model, asked, places) as apply:
         if share is not None:

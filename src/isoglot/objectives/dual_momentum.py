@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, send
-from isoglot.data.tokens import pack
+from isoglot.data.tokens import pack, padding_on
 from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature
 from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.queues import random_queues
@@ -136,7 +136,7 @@ class DualMomentum(Objective):
             yield rows
             return
         budget = CPU_TOKENS if self.queues.device.type == "cpu" else DEVICE_TOKENS
-        for chunk in pack(batch.tokens.lengths[rows.numpy()], budget):
+        for chunk in pack(batch.tokens.lengths[rows.numpy()], budget, padding=padding_on(self.queues.device)):
             yield rows[torch.from_numpy(chunk)]
 
 

@@ -41,6 +41,7 @@ def encode_shards(
     *,
     cluster: Cluster | None = None,
     lines: PositiveInt = LINES,
+    shard: tuple[int, int] | None = None,
     settings: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Shards:
@@ -49,20 +50,27 @@ def encode_shards(
     model     as `isoglot.load` takes it; every machine must find it, in its cache or on a shared disk
     inputs    text, one sentence per line, plain or compressed, on a disk that every machine sees, as must be `output`
     lines     lines of one piece
+    shard     (3, 64): the third of 64 equal ranges of the pieces, which jobs write into one folder; None: all pieces
     settings  `pooling` and `prompt`, as `load` takes them, and `normalize_embeddings`, `batch_tokens`, `truncate_dim`,
               `dtype` ("float32", "float16") and `precision`, as `encode` takes them; None is the default
     progress  called with (pieces done, pieces in all)
 
     Pieces that are there already are kept. With the same pieces and `cluster.cpus`, a cluster of processors of one kind
-    gives the same bits as one process; accelerators give the same up to rounding. Raises `EncoderError` for two inputs
-    of one name, a folder that contains other vectors, and what `load` and `encode` reject, which leaves no folder
-    behind; `CorpusError` for text that cannot be read; `ValueError` for an unknown setting.
+    gives the same bits as one process; accelerators give the same up to rounding. With `shard`, the result has the
+    pieces of that range; once all jobs are done, `open_shards(output)` has all of them. Raises `EncoderError` for two
+    inputs of one name, a folder that contains other vectors, and what `load` and `encode` reject, which leaves no
+    folder behind; `CorpusError` for text that cannot be read; `ValueError` for an unknown setting.
     """
     cluster = cluster or Cluster()
     settings = {name: value for name, value in (settings or {}).items() if value is not None}
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
     pieces = list(_pieces(inputs, output, lines))
+    if shard is not None:
+        number, count = shard
+        if not 1 <= number <= count:
+            raise ValueError(f"shard is {number}/{count}; it must be 1/{count} to {count}/{count}")
+        pieces = pieces[(number - 1) * len(pieces) // count : number * len(pieces) // count]
     precision = _settled(settings.pop("precision", None), cluster, model)
     weights, begun = _weights(model), (output / NOTE).exists()
     _claim(output, model, weights, settings, precision, [(path.name, digest(path)) for path in inputs], lines)
@@ -70,14 +78,16 @@ def encode_shards(
     try:
         _encode(pieces, cluster, model, weights, settings, progress)
     except Exception as error:
-        if not begun and not any(output.glob("*.npy")):  # the empty folder can be reused with other settings
+        if (
+            shard is None and not begun and not any(output.glob("*.npy"))
+        ):  # the empty folder can be reused with other settings
             (output / NOTE).unlink(missing_ok=True)
             with suppress(OSError):  # it contains the state of unfinished pieces
                 output.rmdir()
         if isinstance(error, ValueError | TypeError | RuntimeError):
             raise EncoderError(f"{model}: {error}") from error
         raise
-    return open_shards([piece[2] for piece in pieces])
+    return open_shards([piece[2] for piece in pieces]) if pieces else Shards((), (), 0)
 
 
 def _encode(
@@ -149,7 +159,7 @@ def _claim(
     wanted = json.loads(json.dumps(wanted))
     note = folder / NOTE
     if not note.exists():
-        if folder.is_dir() and any(folder.glob("*.npy")):
+        if folder.is_dir() and any(folder.glob("*.npy")) and not note.exists():  # another job may have made both
             raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
         with atomic_write(note) as stream:
             json.dump(wanted, stream, ensure_ascii=False, indent=1)

@@ -42,7 +42,8 @@ def factory(kind: str, rows: int, dim: int) -> str:
     if kind == "ivf":
         return f"IVF{cells},Flat"
     if kind == "ivf-pq":
-        return f"IVF{cells},PQ{max(part for part in range(1, dim // 4 + 2) if dim % part == 0)}x8"
+        parts = max(part for part in range(1, dim // 4 + 2) if dim % part == 0)
+        return f"IVF{cells},PQ{parts}x8np"  # np: codes in any order, since only a search by Hamming distance needs one
     return "HNSW32,Flat" if kind == "hnsw" else kind
 
 

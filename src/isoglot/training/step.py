@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, send
 from isoglot.data.batching import Batches, Position
-from isoglot.data.tokens import Tokens, pack
+from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import autocast, random_state, set_random_state
 from isoglot.errors import CheckpointError
@@ -39,17 +39,20 @@ class StepLimits:
 
     chunk_tokens  those of a chunk, which go through the encoder together
     graph_tokens  maximum of a batch whose graph is kept
+    padding       those of a batch for each token, beyond which chunks are cut further
     """
 
     chunk_tokens: int = 512
     graph_tokens: int = 3072
     precision: str = "float32"
+    padding: float = math.inf
 
     @classmethod
     def on(cls, device: torch.device, *, chunk: int | None, graph: int | None, precision: str) -> StepLimits:
         """The limits given, and those of the device for None: small for a core's cache, large for an accelerator."""
         usual = (512, 3072) if device.type == "cpu" else (16_384, 32_768)
-        return cls(usual[0] if chunk is None else chunk, usual[1] if graph is None else graph, precision)
+        chunk, graph = usual[0] if chunk is None else chunk, usual[1] if graph is None else graph
+        return cls(chunk, graph, precision, padding_on(device))
 
     def autocast(self, device: torch.device) -> AbstractContextManager[object]:
         """The context to compute in. It is entered once for all chunks of a pass, so that each weight is rounded once.
@@ -111,7 +114,8 @@ class Chunks:
         """The chunks of a batch, made in the thread of the caller; one chunk if the encoder does not pad."""
         rows = [torch.arange(len(tokens))]
         if encoder.pads and len(tokens):
-            rows = [torch.from_numpy(chunk) for chunk in pack(tokens.lengths, limits.chunk_tokens)]
+            chunks = pack(tokens.lengths, limits.chunk_tokens, padding=limits.padding)
+            rows = [torch.from_numpy(chunk) for chunk in chunks]
         pieces = [tokens.select(chunk) for chunk in rows] if len(rows) > 1 else [tokens]
         padded = sum(
             len(piece) * int(piece.lengths.max()) if encoder.pads else int(piece.lengths.sum())

@@ -1,0 +1,144 @@
+"""Speed, share of the peak, memory and waits of training and inference on one device, as a Markdown table.
+
+    python benchmarks/gpu.py MODEL TEXTS --peak 989                 an H100: 989 Tflop/s in bfloat16
+    python benchmarks/gpu.py MODEL TEXTS --device cpu --batch 8     small, to try it
+
+MODEL is what `isoglot.load` takes, a transformer; TEXTS is a file of sentences, at least twice `--batch`. A pair is a
+line and the next one: what is learned does not matter here. The share of the peak counts the products of real tokens in
+linear layers, once forward and in training twice backward: padding, a second forward pass and attention count as loss.
+Waits are those of the host for the device in one step or one call, which PyTorch reports for CUDA alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isoglot.data.batch import Batch
+from isoglot.data.formats import read_texts
+from isoglot.encoders import load
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.device import settle
+from isoglot.objectives import InfoNCE
+from isoglot.settings import OptimizerSettings
+from isoglot.training import optimizer
+from isoglot.training.step import Chunks, StepLimits, train_step
+from measure import memory, now
+
+HEAD = "| | sentences/s | tokens/s | Tflop/s | of the peak | positions/tokens | memory, GB | waits |"
+
+
+class Repeated:
+    """A stream of one batch, prepared beforehand as a run's thread would."""
+
+    name = "pairs"
+
+    def __init__(self, batch: Batch, chunks: Chunks) -> None:
+        self.given, self.objective = (batch, chunks), InfoNCE()
+
+    def next(self) -> tuple[Batch, Chunks]:
+        """The batch and its chunks."""
+        return self.given
+
+
+def pairs(encoder: Encoder, texts: Sequence[str]) -> Batch:
+    """Each line and the next one as a group."""
+    count = torch.arange(len(texts))
+    return Batch(encoder.tokenize(texts), count // 2, count // 2, count % 2, count % 2)
+
+
+def work_of_token(encoder: Any) -> int:
+    """Operations of a token forward: two for each weight of the linear layers of the backbone."""
+    layers = [part for name, part in encoder.backbone.named_modules() if "pooler" not in name]
+    return sum(2 * part.weight.numel() for part in layers if isinstance(part, torch.nn.Linear))
+
+
+def measure(work: Callable[[], object], device: torch.device, rounds: int) -> tuple[float, float, str]:
+    """Mean seconds of a round after a first one, peak memory in GB, and waits of a round."""
+    module: Any = None if device.type == "cpu" else torch.get_device_module(device)
+    work()
+    if module is not None:
+        module.reset_peak_memory_stats()
+        torch.accelerator.synchronize()
+    began = now().wall
+    for _ in range(rounds):
+        work()
+    if module is not None:
+        torch.accelerator.synchronize()
+    seconds = (now().wall - began) / rounds
+    gigabytes = memory(peak=True) / 1e3 if module is None else module.max_memory_allocated() / 1e9
+    if device.type != "cuda":
+        return seconds, gigabytes, "–"
+    torch.cuda.set_sync_debug_mode("warn")
+    with warnings.catch_warnings(record=True) as waits:
+        warnings.simplefilter("always")
+        work()
+    torch.cuda.set_sync_debug_mode("default")
+    return seconds, gigabytes, str(sum("synchroniz" in str(wait.message) for wait in waits))
+
+
+def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """A row of the table for inference and one for training."""
+    device, precision = encoder.device, settle(options.precision, encoder.device)
+    limits = StepLimits.on(device, chunk=None, graph=options.graph_tokens, precision=precision)
+    batch = pairs(encoder, texts[: 2 * options.batch])
+    chunks = Chunks.of(encoder, batch.tokens, limits)
+    real, every = int(batch.tokens.lengths.sum()), int(encoder.tokenize(texts).lengths.sum())
+    found = []
+
+    def add(name: str, sentences: int, tokens: int, passes: int, padding: str, work: Callable[[], object]) -> None:
+        seconds, gigabytes, waits = measure(work, device, options.rounds)
+        rate = passes * work_of_token(encoder) * tokens / seconds / 1e12
+        share = f"{rate / options.peak:.1%}" if options.peak else "–"
+        figures = f"{sentences / seconds:,.0f} | {tokens / seconds:,.0f} | {rate:.3g} | {share} | {padding}"
+        found.append(f"| {name} | {figures} | {gigabytes:.2f} | {waits} |")
+
+    encoder.eval()
+    distinct = len(set(texts))
+    add(
+        f"inference, {distinct:,} sentences",
+        distinct,
+        every,
+        1,
+        "–",
+        lambda: encoder.encode(texts, precision=precision),
+    )
+    encoder.train()
+    adam = optimizer.build([encoder], OptimizerSettings(lr=1e-5))
+    streams: Any = [Repeated(batch, chunks)]
+    add(
+        f"training, {options.batch:,} pairs in {len(chunks.pieces)} chunks", len(batch), real, 3,
+        f"{chunks.padded / real:.2f}", lambda: train_step(encoder, streams, adam, limits, lr=1e-5, clip=1.0),
+    )  # fmt: skip
+    return found
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("texts", type=Path)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--batch", type=int, default=2048, help="pairs of a training step")
+    parser.add_argument("--graph-tokens", type=int, help="as in a recipe; default: that of the device")
+    parser.add_argument("--lines", type=int, default=65_536, help="maximum lines of TEXTS")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peak", type=float, default=0, help="Tflop/s of the device in this precision")
+    options = parser.parse_args(given)
+    encoder: Any = load(options.model, device=options.device)
+    texts = [text for _, text in islice(read_texts(options.texts), options.lines) if text]
+    if len(texts) < 2 * options.batch:
+        raise SystemExit(f"{options.texts}: {len(texts)} sentences; --batch {options.batch} needs {2 * options.batch}")
+    kind = torch.cuda.get_device_name(encoder.device) if encoder.device.type == "cuda" else str(encoder.device)
+    print(f"{options.model} on {kind}, {settle(options.precision, encoder.device)}, PyTorch {torch.__version__}\n")
+    print("\n".join([HEAD, "|---|" + "---:|" * 7, *rows(encoder, texts, options)]))
+
+
+if __name__ == "__main__":
+    main()

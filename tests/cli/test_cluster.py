@@ -7,13 +7,10 @@ installed.
 from __future__ import annotations
 
 import os
-<<<<<<< HEAD
-=======
 import re
 import signal
 import subprocess
 import sys
->>>>>>> gpu
 from pathlib import Path
 
 import numpy as np
@@ -143,35 +140,6 @@ def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
     assert not Path("bad").exists()
 
 
-<<<<<<< HEAD
-=======
-@pytest.mark.parametrize(
-    ("words", "error", "message"),
-    [
-        (("encode", "model", "a.eng", "--ray", "local", "--workers", 2), EncoderError, "remove --workers"),
-        (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "remove --workers"),
-        (("encode", "model", "a.eng", "--ray", "local", "--device", "cpu"), EncoderError, "remove --workers"),
-        (("encode", "model", "a.eng", "--ray", "local", "--format", "jsonl"), EncoderError, "remove --format jsonl"),
-        (("encode", "model", "a.eng", "--workers", 2, "--devices", "cpu"), EncoderError, "remove --workers"),
-        (("encode", "model", "a.eng", "--lines", 5), EncoderError, "needs --ray"),
-        (("encode", "model", "a.eng", "--shard", "1/2", "--workers", 2), EncoderError, "--shard sets .* --workers"),
-        (("encode", "model", "a.eng", "--shard", "1/2", "--format", "jsonl"), EncoderError, "--shard writes a folder"),
-        (("encode", "model", "a.eng", "--shard", "3/2"), EncoderError, "--shard is '3/2'; write it as 3/64"),
-        (("encode", "model", "a.eng", "--shard", "0/2"), EncoderError, "write it as 3/64"),
-        (("encode", "model", "a.eng", "--shard", "half"), EncoderError, "write it as 3/64"),
-        (("encode", "model", "a.eng", "--cores", 2), IsoglotError, "need --ray"),
-        (("encode", "model", "a.eng", "--gpus", 1), IsoglotError, "need --ray"),
-        (("mine", "model", "a.eng", "--gpus", 1), IsoglotError, "need --ray"),
-        (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), IsoglotError, "a cluster compares exactly"),
-    ],
-)
-def test_options_that_exclude_each_other(project, words, error, message):
-    with pytest.raises(error, match=message):
-        run(*words, "-o", "out")
-    assert not Path("out").exists()
-
-
->>>>>>> gpu
 def test_accelerators_are_asked_for_by_those_who_encode(project, here):
     run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--gpus", 0.5)
     run("mine", "model", "a.eng", "b.deu", "-o", "pairs.tsv", "--ray", "local", "--gpus", 1)
@@ -213,3 +181,32 @@ def test_a_part_of_a_map_stays_that_part(tmp_path):
     part = np.load(tmp_path / "x.npy", mmap_mode="r")[10:]
     assert cluster._mapped(part) is part
     assert cluster._mapped(table) is table
+
+
+KILLED = """
+import os, signal, sys
+from isoglot.cli import console
+def kill(self, done, total):
+    os.kill(os.getpid(), signal.SIGKILL)
+console.Progress.__call__ = kill
+sys.argv = "isoglot mine model a.eng b.deu -o pieces.tsv --ray local".split()
+from isoglot.cli.main import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
+def test_killed_and_run_again_it_gives_the_same_pairs(project, ray):
+    run("mine", "model", "a.eng", "b.deu", "-o", "plain.tsv")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not Path("pieces.tsv").exists()
+    (piece,) = Path("pieces.tsv.work").rglob("source*/*.npy")
+    kept = piece.stat().st_mtime_ns
+    run("mine", "model", "a.eng", "b.deu", "-o", "pieces.tsv", "--ray", "local", "--work", "pieces.tsv.work")
+    assert piece.stat().st_mtime_ns == kept
+    assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()

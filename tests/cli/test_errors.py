@@ -18,6 +18,7 @@ from isoglot.evaluation.scores import Scores, write_results
 
 MINE = "mine a.eng b.deu --vectors x.npy --vectors x.npy -o out.tsv"
 RAY = "encode m a.eng -o out --ray local"
+SHARD = "encode m a.eng -o out --shard"
 PLOT = "plot m --layout pca -o out.svg"
 COMPARE = "compare --resamples 20 "
 WRONG = [
@@ -49,6 +50,11 @@ WRONG = [
     (f"{RAY} --devices cpu", EncoderError, "remove --workers"),
     (f"{RAY} --device cpu", EncoderError, "remove --workers"),
     (f"{RAY} --format jsonl", EncoderError, "remove --format jsonl"),
+    (f"{SHARD} 1/2 --workers 2", EncoderError, "--shard sets .* --workers"),
+    (f"{SHARD} 1/2 --format jsonl", EncoderError, "--shard writes a folder"),
+    (f"{SHARD} 3/2", EncoderError, "--shard is '3/2'; write it as 3/64"),
+    (f"{SHARD} 0/2", EncoderError, "write it as 3/64"),
+    (f"{SHARD} half", EncoderError, "write it as 3/64"),
     ("encode m a.eng -o out --workers 2 --devices cpu", EncoderError, "remove --workers"),
     ("encode m a.eng -o out --lines 5", EncoderError, "needs --ray"),
     ("encode m a.eng -o out --cores 2", IsoglotError, "need --ray"),

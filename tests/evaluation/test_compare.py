@@ -15,7 +15,7 @@ from scipy import stats
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.compare import Comparison, resample, seeds_p
+from isoglot.evaluation.compare import Comparison, resample, seeds_test
 from isoglot.evaluation.compare import compare as compare_results
 from isoglot.evaluation.resampling import interval, p_value
 from isoglot.evaluation.scores import Scores, declared, write_results
@@ -443,6 +443,7 @@ def test_files_are_the_same_each_time(tmp_path):
         "corrected",
         "better",
         "p_seeds",
+        "degrees",
         "significant",
     }
     assert sum(table["tallies"]["neu ü"][way] for way in ("better", "worse", "equal")) == 2
@@ -573,11 +574,12 @@ def test_seeds_are_tested_in_pairs():
     (row,) = compare(systems).tables[0].rows
     assert row.differences[0].p_seeds == pytest.approx(stats.ttest_rel(values["new"], values["base"]).pvalue)
     assert row.differences[1].p_seeds == pytest.approx(stats.ttest_1samp(values["base"], 0.55).pvalue)
-    assert seeds_p([0.1, 0.2, 0.4], [0.3, 0.5]) == pytest.approx(
-        stats.ttest_ind([0.1, 0.2, 0.4], [0.3, 0.5], equal_var=False).pvalue
-    )
-    assert seeds_p([0.1], [0.2]) is None
-    assert seeds_p([0.1, 0.2], [0.1, 0.2]) == 1.0
+    assert [difference.degrees for difference in row.differences] == [len(values["base"]) - 1] * 2
+    welch = stats.ttest_ind([0.1, 0.2, 0.4], [0.3, 0.5], equal_var=False)
+    assert seeds_test([0.1, 0.2, 0.4], [0.3, 0.5]) == pytest.approx((welch.pvalue, welch.df))
+    assert 1 < welch.df < 3
+    assert seeds_test([0.1], [0.2]) == (None, None)
+    assert seeds_test([0.1, 0.2], [0.1, 0.2]) == (1.0, 1.0)
 
 
 def test_results_of_different_tasks_are_joined(tmp_path):

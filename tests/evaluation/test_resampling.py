@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.statistics import STATISTICS
@@ -214,6 +217,26 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
     assert holm([0.6, 0.7]) == [1.0, 1.0]
+
+
+@given(
+    st.lists(st.fractions(0, 1, max_denominator=50), max_size=12),
+    st.sampled_from([Fraction(1, 100), Fraction(1, 20), Fraction(1, 2)]),
+)
+def test_holm_rejects_what_its_steps_reject(p_values, level):
+    """As Holm's paper has it: the smallest p is compared with level / n, the next one with level / (n - 1), …"""
+    remaining, rejected = list(range(len(p_values))), set()
+    while remaining:
+        smallest = remaining[0]
+        for place in remaining:
+            if p_values[place] < p_values[smallest]:
+                smallest = place
+        if p_values[smallest] > level / len(remaining):
+            break
+        rejected.add(smallest)
+        remaining.remove(smallest)
+    # Equal p-values are rejected together: once one is, the other's threshold is higher.
+    assert {place for place, p in enumerate(holm(p_values)) if p <= level} == rejected
 
 
 def test_holm_keeps_the_chance_of_any_false_alarm_low():

@@ -22,10 +22,11 @@ from isoglot import recipe as recipes
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CheckpointError, EvaluationError, OutputError, RecipeError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.compare import Comparison, Difference, Row, Table, Value
 from isoglot.evaluation.scores import read_results
 from isoglot.recipe import tomllib
 from isoglot.training import sweep as module
-from isoglot.training.sweep import Arm, arms_over, parse_design, plot_sweep, read_design, sweep
+from isoglot.training.sweep import Arm, Sweep, arms_over, corrected, parse_design, plot_sweep, read_design, sweep
 
 RECIPE = """
 name = "tiny"
@@ -223,6 +224,36 @@ def test_the_control_of_a_grid_has_the_first_of_all_values(project, names):
     over = ["optimizer.lr=1.0,2.0"]
     made = sweep(design, project / "out", over=over, data=project, seeds=1, tasks=["tatoeba"], report=silent)
     assert made.control == made.comparison.systems[0] == ("base, lr=1.0" if len(names) > 1 else "lr=1.0")
+
+
+def test_marks_are_corrected_for_the_number_of_arms():
+    """p is the larger one of items and seeds, by Holm over the arms that have one."""
+
+    def difference(p, p_seeds, value=0.1):
+        return Difference(value, None, p, p, value > 0, p_seeds, None if p_seeds is None else 2.0)
+
+    changes = [
+        difference(0.001, 0.01), difference(0.001, 0.02, -0.1), difference(0.04, 0.001), difference(0.03, None),
+        difference(None, None),
+    ]  # fmt: skip
+    made = corrected(changes)
+    assert [change.corrected for change in made] == pytest.approx([0.04, 0.06, 0.06, 0.06, None])
+    assert [(change.p, change.p_seeds) for change in made] == [(change.p, change.p_seeds) for change in changes]
+    names = ["base", "one", "two", "three", "four", "five"]
+    values = (Value(0.5, 0.01, None),) * len(names)
+    row = Row("Tatoeba", 10, (), True, values, made)
+    compared = Comparison(tuple(names), (3,) * 6, 100, 0, (Table("columns", "", 100, (row,)),), ())
+    arms = tuple(Arm(name=name) for name in names)
+    every = {"Tatoeba": dict.fromkeys(names, (0.5, 0.49, 0.51))}
+    means, tests = Sweep("T", arms, "base", (1, 2, 3), ("Tatoeba",), compared, every).grids()
+    assert [cells[2][-1] in "▲▼" for cells in means.rows] == [False, True, False, False, False, False]
+    notes = " ".join(means.notes)
+    assert "2 degrees of freedom" in notes
+    assert "Holm over the 5 arms" in notes
+    assert "Tatoeba: two ▼ 0.020; Tatoeba: three ▲ 0.040; Tatoeba: four ▲ 0.030" in notes
+    assert [cells[-2:] for cells in tests.rows] == [
+        ("2", "0.040"), ("2", "0.060"), ("2", "0.060"), ("–", "0.060"), ("–", "–"),
+    ]  # fmt: skip
 
 
 def test_runs_of_another_arm_or_of_other_data_are_not_read(project):

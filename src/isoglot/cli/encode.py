@@ -8,7 +8,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from isoglot.cli.signatures import Of, split
 from isoglot.errors import EncoderError
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
+
+if TYPE_CHECKING:
+    from isoglot.scale import Cluster
 
 
 def encode(
@@ -83,20 +86,19 @@ def encode(
         if form not in (None, "npy"):
             raise EncoderError(f"encode: {split_by} writes a folder of .npy files; remove --format {form}")
         if output_precision != "float32":
-<<<<<<< HEAD
-            raise EncoderError("encode: --ray writes floats; remove --output-precision")
+            raise EncoderError(f"encode: {split_by} writes floats; remove --output-precision")
+        part = None if shard is None else _part(shard)
         check_output(output, inputs=[model, source], folder=True)
-        with exclusive(output), console.Progress(f"encoding {source.name}", unit="lines") as progress:
+        with ExitStack() as stack:
+            if part is None:  # shards are written side by side
+                stack.enter_context(exclusive(output))
+            progress = stack.enter_context(console.Progress(f"encoding {source.name}", unit="lines"))
             shards = encode_shards(
-                model, [source], output, cluster=remote, settings=settings | opening, progress=progress, **pieces
-            )
+                model, [source], output, cluster=remote, settings=settings | opening, progress=progress, shard=part,
+                **pieces,
+            )  # fmt: skip
         facts: dict[str, Any] = {"lines": len(shards), "dim": shards.dim, "files": len(shards.files)}
         console.say(f"{len(shards):,} lines, {shards.dim} dimensions, {len(shards.files)} files: {output}")
-=======
-            raise EncoderError(f"encode: {split_by} writes floats; remove --output-precision")
-        facts = _encode_on(remote, model, source, output, settings | opening, shard=shard, **pieces)
-        console.say(f"{facts['lines']:,} lines, {facts['dim']} dimensions, {facts['files']} files: {output}")
->>>>>>> gpu
     elif pieces != {"lines": LINES}:
         raise EncoderError("encode: --lines needs --ray or --shard; remove it, or add one of them")
     elif devices and workers != 1:
@@ -159,8 +161,6 @@ def _encode(
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
-<<<<<<< HEAD
-=======
 
 
 def _cluster(cluster: Settings, shard: str | None) -> Cluster | None:
@@ -170,26 +170,9 @@ def _cluster(cluster: Settings, shard: str | None) -> Cluster | None:
     return options.cluster_of(cluster) if shard is None else Cluster(**cluster)
 
 
-def _encode_on(
-    cluster: Cluster, model: str, source: Path, output: Path, settings: Settings, *, shard: str | None, lines: int
-) -> dict[str, Any]:
-    from isoglot.data.files import check_output, exclusive
-    from isoglot.scale import encode_shards
-
-    part = None
-    if shard is not None:
-        numbers = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", shard)
-        part = numbers and (int(numbers[1]), int(numbers[2]))
-        if part is None or part[0] > part[1]:
-            raise EncoderError(f"encode: --shard is {shard!r}; write it as 3/64, from 1/64 to 64/64")
-    check_output(output, inputs=[model, source], folder=True)
-    with ExitStack() as stack:
-        if shard is None:  # shards are written side by side
-            stack.enter_context(exclusive(output))
-        progress = stack.enter_context(console.Progress(f"encoding {source.name}", unit="lines"))
-        pieces = encode_shards(
-            model, [source], output, cluster=cluster, lines=lines, settings=settings, progress=progress,
-            shard=part,
-        )  # fmt: skip
-    return {"lines": len(pieces), "dim": pieces.dim, "files": len(pieces.files)}
->>>>>>> gpu
+def _part(shard: str) -> tuple[int, int]:
+    """The numbers of `3/64`. Raises EncoderError."""
+    numbers = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", shard)
+    if numbers is None or int(numbers[1]) > int(numbers[2]):
+        raise EncoderError(f"encode: --shard is {shard!r}; write it as 3/64, from 1/64 to 64/64")
+    return int(numbers[1]), int(numbers[2])

@@ -79,7 +79,8 @@ class Difference:
     Holm over all subsets.
 
     An average is one hypothesis of its own and is not corrected: `corrected` is then `p`. `better` is whether the
-    change is an improvement, None for no change. `p_seeds` is of a two-sided t-test over the seeds, see `seeds_p`.
+    change is an improvement, None for no change. `p_seeds` is of a two-sided t-test over the seeds with `degrees` of
+    freedom, see `seeds_test`. In a sweep `corrected` is by Holm over the arms, of the larger of `p` and `p_seeds`.
     """
 
     value: float
@@ -88,6 +89,7 @@ class Difference:
     corrected: float | None
     better: bool | None
     p_seeds: float | None = None
+    degrees: float | None = None
 
     @property
     def significant(self) -> bool:
@@ -555,15 +557,15 @@ def _values(group: Group, samples: Samples | None) -> tuple[Value, ...]:
 def _difference(group: Group, values: Sequence[Value], samples: Samples | None, place: int) -> Difference:
     change = values[place].mean - values[0].mean
     better = None if abs(change) < 1e-12 else (change < 0) == group[0][0].lower_is_better
-    seeds = seeds_p([score.value for score in group[0]], [score.value for score in group[place]])
+    seeds = seeds_test([score.value for score in group[0]], [score.value for score in group[place]])
     if samples is None:
-        return Difference(change, None, None, None, better, seeds)
+        return Difference(change, None, None, None, better, *seeds)
     p = p_value(change, samples.null[place - 1])
-    return Difference(change, interval(samples.values[place] - samples.values[0]), p, p, better, seeds)
+    return Difference(change, interval(samples.values[place] - samples.values[0]), p, p, better, *seeds)
 
 
-def seeds_p(base: Sequence[float], other: Sequence[float]) -> float | None:
-    """The p-value of a two-sided t-test over seeds; None if a system with several seeds is not on either side.
+def seeds_test(base: Sequence[float], other: Sequence[float]) -> tuple[float | None, float | None]:
+    """The p-value and the degrees of freedom of a two-sided t-test over seeds; None if neither system has several.
 
     Equal numbers of seeds are paired in their order: run i of both had the same seed, so the same batches. A system
     with one run, such as an untrained encoder, is a constant. Other numbers are compared by Welch's test. Equal
@@ -572,15 +574,17 @@ def seeds_p(base: Sequence[float], other: Sequence[float]) -> float | None:
     from scipy import stats
 
     if max(len(base), len(other)) < 2:
-        return None
+        return None, None
     if len(base) == len(other) or min(len(base), len(other)) == 1:
         changes = np.asarray(other, np.float64) - np.asarray(base, np.float64)
         if np.ptp(changes) < 1e-12:
-            return 1.0 if abs(float(changes[0])) < 1e-12 else None
-        return float(stats.ttest_1samp(changes, 0.0).pvalue)
-    if max(np.ptp(base), np.ptp(other)) < 1e-12:
-        return None
-    return float(stats.ttest_ind(base, other, equal_var=False).pvalue)
+            return (1.0, len(changes) - 1.0) if abs(float(changes[0])) < 1e-12 else (None, None)
+        test = stats.ttest_1samp(changes, 0.0)
+    elif max(np.ptp(base), np.ptp(other)) < 1e-12:
+        return None, None
+    else:
+        test = stats.ttest_ind(base, other, equal_var=False)
+    return float(test.pvalue), float(test.df)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,9 @@ from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, compare, spread
+from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, Difference, compare, p_shown, spread
 from isoglot.evaluation.evaluate import evaluate
+from isoglot.evaluation.resampling import holm
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.scores import Scores, read_results, write_results
@@ -255,31 +256,51 @@ class Sweep:
         for arm in self.arms:
             place, cells = self.comparison.systems.index(arm.name), []
             for row in table.rows:
-                mark = ""
-                if place and (change := row.differences[place - 1]).better is not None:
-                    p_values = [p for p in (change.p, change.p_seeds) if p is not None]
-                    mark = (" ▲" if change.better else " ▼") * (bool(p_values) and max(p_values) <= LEVEL)
+                change = row.differences[place - 1] if place else None
+                mark = _mark(change) if change and change.significant else ""
                 cells.append(spread(row.values[place], row.unit) + mark)
             took = clock(self.seconds[arm.name]) if arm.name in self.seconds else NOTHING
             rows.append((arm.name, str(len(self.values[self.columns[0]][arm.name])), *cells, took))
         header = ("", "runs", *(row.subset + " ↓" * row.lower_is_better for row in table.rows), "training")
         notes = ["mean ± sample standard deviation over the seeds"]
         if len(self.arms) > 1:
-            notes.append(f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL} over the items and over the seeds")
+            notes += [f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL}; {self._method()}", *self._uncorrected()]
         notes += [f"skipped: {line}" for line in self.comparison.left_out]
         return Grid(self.title, header, tuple(rows), notes=tuple(notes))
 
+    def _method(self) -> str:
+        """What p is that marks an arm."""
+        changes = [change for row in self.comparison.tables[0].rows for change in row.differences]
+        degrees = sorted({round(change.degrees, 1) for change in changes if change.degrees is not None})
+        over = "the larger one over the items (permutations) and over the seeds (paired t-test, "
+        over += f"{' or '.join(f'{one:g}' for one in degrees)} degrees of freedom)"
+        count = len(self.comparison.systems) - 1
+        tests = f", by Holm over the {count} arms of a column" if count > 1 else ""
+        return f"p is {over if degrees else 'over the items (permutations)'}{tests}"
+
+    def _uncorrected(self) -> list[str]:
+        """A line with what only p-values that are not corrected would mark."""
+        left = [
+            f"{row.subset}: {name}{_mark(change)} {p:.3f}"
+            for row in self.comparison.tables[0].rows
+            for name, change in zip(self.comparison.systems[1:], row.differences, strict=True)
+            if (p := _larger_p(change)) is not None and p <= LEVEL and not change.significant
+        ]
+        return [f"p ≤ {LEVEL} only without the correction: {'; '.join(left)}"] if left else []
+
     def _tests(self) -> Grid:
         rows = tuple(
-            (row.subset, name, change.words(row.unit), *row.tests(place))
+            (
+                row.subset, name, change.words(row.unit), *row.tests(place),
+                NOTHING if change.degrees is None else f"{change.degrees:.3g}", p_shown(change.corrected),
+            )
             for row in self.comparison.tables[0].rows
             for place, (name, change) in enumerate(zip(self.comparison.systems[1:], row.differences, strict=True))
-        )
+        )  # fmt: skip
         cells = {cell for row in rows for cell in row}
         notes = [f"{name}: {meaning}" for name, meaning in REASONS.items() if name in cells]
-        note = "brackets: 95 % interval over the test items; p: two-sided paired tests, permutations of items and "
-        note += "t over seeds, not corrected for the number of arms"
-        header = ("", "arm", "difference", "p (items)", "p (seeds)")
+        note = f"brackets: 95 % interval over the test items; df: degrees of freedom over the seeds; {self._method()}"
+        header = ("", "arm", "difference", "p (items)", "p (seeds)", "df", "p (corrected)")
         return Grid(f"Differences from {self.control}", header, rows, notes=(note, *notes))
 
     def __str__(self) -> str:
@@ -615,6 +636,8 @@ def _gather(
     order = [control, *(name for name in results if name != control)]
     pairs = [(name, run) for name in order for run in results[name]]
     comparison = compare(*(run for _, run in pairs), names=[name for name, _ in pairs], columns=columns)
+    rows = tuple(replace(row, differences=corrected(row.differences)) for row in comparison.tables[0].rows)
+    comparison = replace(comparison, tables=(replace(comparison.tables[0], rows=rows),))
     labels = [row.subset for row in comparison.tables[0].rows]
     by_label = {column.label: column for column in columns}
     by_key = {
@@ -630,6 +653,27 @@ def _gather(
         if (measured := [float(s) for run in every if isinstance(s := run.settings.get("seconds"), int | float)])
     }
     return Sweep(design.title or "Sweep", tuple(arms), control, seeds, tuple(labels), comparison, values, seconds)
+
+
+def corrected(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Differences of several arms from one control, corrected by Holm for their number.
+
+    An arm differs if it does over the items and over the seeds, so its p-value is the larger of the two.
+    """
+    p_values = [_larger_p(change) for change in differences]
+    by_holm = iter(holm([p for p in p_values if p is not None]))
+    return tuple(
+        replace(change, corrected=None if p is None else next(by_holm))
+        for change, p in zip(differences, p_values, strict=True)
+    )
+
+
+def _larger_p(change: Difference) -> float | None:
+    return max((p for p in (change.p, change.p_seeds) if p is not None), default=None)
+
+
+def _mark(change: Difference) -> str:
+    return {True: " ▲", False: " ▼", None: ""}[change.better]
 
 
 def _columns_of(scores: Sequence[Score]) -> list[Column]:

@@ -1,0 +1,84 @@
+r"""Dev scores over the steps of sweeps that differ in length: docs/images/lengths.svg.
+
+    python scripts/lengths.py OUTPUT/many-tatoeba-800 OUTPUT/many-tatoeba-3200 --output docs/images/lengths.svg \
+        --difference "4, one anchor=2, one anchor" --difference "4, every one an anchor=2, every one an anchor"
+
+On the left, lines join the evaluations of the longest runs, and markers alone are the ends of shorter runs, whose
+schedules end there. On the right are differences between two arms, run by run. Bars are one sample standard deviation
+over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from statistics import mean, stdev
+
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, save
+
+Curve = dict[int, list[float]]  # step -> the dev score of each seed, in percent
+
+
+def read_curves(folder: Path) -> dict[str, Curve]:
+    """The curve of each trained arm of a sweep, in the order of its table."""
+    curves: dict[str, Curve] = {}
+    for arm in json.loads((folder / "sweep.json").read_text(encoding="utf-8"))["arms"]:
+        for run in sorted(folder.glob("*/seed-*")):
+            results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+            if results["model"] != arm["name"] or not (run / "log.jsonl").exists():
+                continue
+            for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines():
+                entry = json.loads(line)
+                if entry["kind"] == "evaluation":
+                    curves.setdefault(arm["name"], {}).setdefault(entry["step"], []).append(100 * entry["score"])
+    return curves
+
+
+def draw(folders: list[Path], differences: list[tuple[str, str]], output: Path) -> None:
+    """Both panels, in one file."""
+    *shorter, longest = sorted((read_curves(folder) for folder in folders), key=lambda one: max(map(max, one.values())))
+    with canvas(2 * WIDTH, 3.4) as figure:
+        left, right = figure.subplots(1, 2)
+        for place, (arm, curve) in enumerate(longest.items()):
+            style = {"color": COLOURS[place], "marker": MARKERS[place], "capsize": 3}
+            left.errorbar(*points(curve), label=arm, **style)
+            ends = {max(one[arm]): one[arm][max(one[arm])] for one in shorter if arm in one}
+            if ends:
+                left.errorbar(*points(ends), linestyle="", markerfacecolor="white", markersize=8, **style)
+        for place, (arm, control) in enumerate(differences):
+            changes = {
+                step: [one - other for one, other in zip(scores, longest[control][step], strict=True)]
+                for step, scores in longest[arm].items()
+            }
+            style = {"color": COLOURS[place + len(longest)], "marker": MARKERS[place + len(longest)]}
+            right.errorbar(*points(changes), capsize=3, label=f"{arm} − {control}", **style)
+        right.axhline(0, color="#555555", linewidth=0.8)
+        for axes, words in ((left, "dev, % found"), (right, "difference, points")):
+            axes.set_xlabel("steps")
+            axes.set_ylabel(words)
+            axes.grid(visible=True, linewidth=0.6)
+            axes.legend(frameon=False, fontsize=7.5)
+        figure.tight_layout(pad=0.6)
+        save(figure, output)
+
+
+def points(curve: Curve) -> tuple[list[int], list[float], list[float]]:
+    """Steps, means and deviations."""
+    steps = sorted(curve)
+    deviations = [stdev(curve[step]) if len(curve[step]) > 1 else 0.0 for step in steps]
+    return steps, [mean(curve[step]) for step in steps], deviations
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--difference", action="append", default=[], metavar="ARM=CONTROL")
+    words = parser.parse_args()
+    pairs = [(arm, control) for arm, _, control in (one.partition("=") for one in words.difference)]
+    draw(words.folders, pairs, words.output)
+
+
+if __name__ == "__main__":
+    main()

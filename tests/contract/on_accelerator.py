@@ -347,10 +347,11 @@ def test_verbs_wait_for_the_vectors_of_a_chunk_alone(files, device, model, monke
 
 
 def test_training_has_the_log_of_the_cpu(files, device):
-    """With evaluations and checkpoints; the model is saved from the device."""
+    """With evaluations and checkpoints; the model is saved from the device. Chunks of a device are padded less."""
     for place in ("cpu", str(device)):
         verb(f"train tiny.toml -o {place}.run", place)
-    assert_alike(*((files / f"{place}.run" / "log.jsonl").read_text() for place in ("cpu", str(device))))
+    logs = [(files / f"{place}.run" / "log.jsonl").read_text() for place in ("cpu", str(device))]
+    assert_alike(*(re.sub(r'("padding": )[^,}]+', r"\g<1>0", log) for log in logs))
     one, other = (load(files / f"{place}.run" / "model", device="cpu").encode(SENTENCES) for place in ("cpu", device))
     np.testing.assert_allclose(one, other, atol=1e-4)
 

@@ -32,12 +32,9 @@ def negatives(
     from isoglot.data.files import check_output
     from isoglot.data.readers.jsonl import write_jsonl
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
-    from isoglot.settings import BUNDLED
 
     model, (file,) = model_and_files(words, most=1)
-    tests = [
-        BUNDLED / path.removeprefix("bundled:") if path.startswith("bundled:") else Path(path) for path in leakage or []
-    ]
+    tests = [_place(path) for path in leakage or []]
     with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
         check_output(target, inputs=[model, pairs, *tests])
         groups = read_pairs(pairs, languages=split(languages), leakage=tests)
@@ -46,3 +43,11 @@ def negatives(
             mined = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
         write_jsonl(target, mined)
     say(f"{len(mined):,} pairs with up to {settings['count']} hard negatives each: {output}")
+
+
+def _place(path: str) -> Path:
+    if not path.startswith("bundled:"):
+        return Path(path)
+    from isoglot.settings import BUNDLED  # which needs torch
+
+    return BUNDLED / path.removeprefix("bundled:")

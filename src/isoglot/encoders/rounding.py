@@ -19,6 +19,7 @@ from isoglot.encoders.base import evaluating
 if TYPE_CHECKING:
     from isoglot.encoders.base import Encoder
 
+_CASTING = ("cpu", "cuda", "xpu")  # types of devices on which autocast casts the inputs of linear layers
 _weights: Any = WeakIdKeyDictionary()  # frozen weights: their state and the rounded copy
 _encoders: WeakKeyDictionary[Encoder, tuple[object, Encoder]] = WeakKeyDictionary()
 _lock = threading.Lock()
@@ -32,7 +33,12 @@ def state_of(weight: Tensor) -> tuple[int, int, torch.dtype]:
 def rounded(weight: Tensor) -> Tensor:
     """A frozen weight as autocast rounds it, computed once; the weight itself without autocast."""
     kind = weight.device.type
-    if weight.requires_grad or weight.dtype != torch.float32 or not torch.is_autocast_enabled(kind):
+    if (
+        kind not in _CASTING
+        or weight.requires_grad
+        or weight.dtype != torch.float32
+        or not torch.is_autocast_enabled(kind)
+    ):
         return weight
     state, dtype = state_of(weight), torch.get_autocast_dtype(kind)
     with _lock:
@@ -46,6 +52,8 @@ def rounded(weight: Tensor) -> Tensor:
 
 def rounded_encoder(encoder: Encoder) -> Encoder:
     """The encoder for inference in bfloat16: a copy whose linear layers are rounded and that shares all else."""
+    if encoder.device.type not in _CASTING:
+        return encoder
     state = [encoder.training, *map(state_of, encoder.parameters())]
     with _lock:
         known = _encoders.get(encoder)

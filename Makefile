@@ -50,7 +50,7 @@ $(VENV)/dev: $(VENV)/core
 
 # For the tests of the example in JavaScript, which are skipped without.
 $(VENV)/node: examples/javascript/package.json
-	@cd examples/javascript && ONNXRUNTIME_NODE_INSTALL=skip npm install --silent --no-audit --no-fund --fetch-retries 1 \
+	@cd examples/javascript && ONNXRUNTIME_NODE_INSTALL=skip npm install --silent --no-audit --no-fund --fetch-retries 1 --fetch-timeout 20000 \
 		|| echo "npm cannot install its packages here: the tests that need Node are skipped"
 	@touch $@
 

@@ -191,6 +191,7 @@ TEXTS = st.lists(st.text(max_size=5), unique=True, min_size=1, max_size=12)
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(texts=TEXTS, at=st.integers(0, 12))
 def test_a_vector_is_found_by_its_text(tmp_path_factory, texts, at):
     folder = tmp_path_factory.mktemp("store")

@@ -90,14 +90,14 @@ def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) ->
     batch = pairs(encoder, texts[: 2 * options.batch])
     chunks = Chunks.of(encoder, batch.tokens, limits)
     real, every = int(batch.tokens.lengths.sum()), int(encoder.tokenize(texts).lengths.sum())
-    found = []
+    lines = []
 
     def add(name: str, sentences: int, tokens: int, passes: int, padding: str, work: Callable[[], object]) -> None:
         seconds, gigabytes, waits = measure(work, device, options.rounds)
         rate = passes * work_of_token(encoder) * tokens / seconds / 1e12
         share = f"{rate / options.peak:.1%}" if options.peak else "–"
         figures = f"{sentences / seconds:,.0f} | {tokens / seconds:,.0f} | {rate:.3g} | {share} | {padding}"
-        found.append(f"| {name} | {figures} | {gigabytes:.2f} | {waits} |")
+        lines.append(f"| {name} | {figures} | {gigabytes:.2f} | {waits} |")
 
     encoder.eval()
     distinct = len(set(texts))
@@ -116,7 +116,7 @@ def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) ->
         f"training, {options.batch:,} pairs in {len(chunks.pieces)} chunks", len(batch), real, 3,
         f"{chunks.padded / real:.2f}", lambda: train_step(encoder, streams, adam, limits, lr=1e-5, clip=1.0),
     )  # fmt: skip
-    return found
+    return lines
 
 
 def main(given: Sequence[str] | None = None) -> None:

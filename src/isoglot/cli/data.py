@@ -26,11 +26,11 @@ def list_sets(data: DataIfThere) -> None:
         there = f" (here: {present(one, data)})" if data else ""
         size = f"{one.rows:,} {one.unit}" if one.rows else "size unknown"
         typer.echo(wrapped(f"{one.name}{there}: {size}; languages: {one.languages}"))
-        known = f"{len(one.files):,} files with checksums"
+        checks = f"{len(one.files):,} files with checksums"
         if not one.files:
-            known = "manual download" if one.manual else "no checksums recorded"
-            known += f", expected: {', '.join(map(str, one.counts))}" if one.counts else ""
-        typer.echo(wrapped(f"{one.use}; {known}", indent="  "))
+            checks = "manual download" if one.manual else "no checksums recorded"
+            checks += f", expected: {', '.join(map(str, one.counts))}" if one.counts else ""
+        typer.echo(wrapped(f"{one.use}; {checks}", indent="  "))
         typer.echo(wrapped(f"licence: {one.licence}; redistribution: {one.redistribution}", indent="  "))
         typer.echo(f"  {one.address}")
 

@@ -206,7 +206,7 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
 
 
 def _packaged_texts() -> list[str]:
-    """Sentences and paragraphs in sixteen languages, the same ones in every version."""
+    """Sentences and paragraphs in sixteen languages."""
     texts: list[str] = []
     for path in sorted((BUNDLED / "pairs").glob("*.tsv.xz")):
         lines = [line.split("\t") for _, line in islice(read_lines(path), 1, 1 + _PARAGRAPH)]
@@ -416,8 +416,9 @@ class _Graph:
             name = turned.get(node.input[1], "") if node.op_type == "MatMul" else ""
             if name not in ranges:
                 continue
-            if len(self.weights[name].dims) == 2 and self.weights[name].dims[0] < self.weights[name].dims[1]:
-                new[place] = [self._in_blocks(node, name)]
+            outputs, inputs = self.weights[name].dims
+            if outputs < inputs:
+                new[place] = [self._layer_in_blocks(node, name)]
                 continue
             (given, _), (output,), bias = node.input, node.output, ""
             if output in sums:
@@ -428,7 +429,7 @@ class _Graph:
         self.replace(new)
         self._use_microsoft()
 
-    def _in_blocks(self, node: Any, name: str) -> Any:
+    def _layer_in_blocks(self, node: Any, name: str) -> Any:
         """The node of a layer whose inputs and weights have a scale for every 128 values of a row."""
         if name + _QUANTIZED not in self.weights:
             integers, scales, unit = _in_blocks(

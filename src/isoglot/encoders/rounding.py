@@ -33,20 +33,16 @@ def state_of(weight: Tensor) -> tuple[int, int, torch.dtype]:
 def rounded(weight: Tensor) -> Tensor:
     """A frozen weight as autocast rounds it, computed once; the weight itself without autocast."""
     kind = weight.device.type
-    if (
-        kind not in _CASTING
-        or weight.requires_grad
-        or weight.dtype != torch.float32
-        or not torch.is_autocast_enabled(kind)
-    ):
+    is_casting = kind in _CASTING and torch.is_autocast_enabled(kind)
+    if not is_casting or weight.requires_grad or weight.dtype != torch.float32:
         return weight
     state, dtype = state_of(weight), torch.get_autocast_dtype(kind)
     with _lock:
-        known = _weights.get(weight)
-        if known is None or known[0] != (state, dtype):
+        entry = _weights.get(weight)
+        if entry is None or entry[0] != (state, dtype):
             with torch.inference_mode(mode=False):  # or the copy could not be used in training
-                known = _weights[weight] = (state, dtype), weight.detach().to(dtype)
-    copy: Tensor = known[1]
+                entry = _weights[weight] = (state, dtype), weight.detach().to(dtype)
+    copy: Tensor = entry[1]
     return copy
 
 
@@ -56,14 +52,14 @@ def rounded_encoder(encoder: Encoder) -> Encoder:
         return encoder
     state = [encoder.training, *map(state_of, encoder.parameters())]
     with _lock:
-        known = _encoders.get(encoder)
-        if known is None or known[0] != state:
+        entry = _encoders.get(encoder)
+        if entry is None or entry[0] != state:
             copy = evaluating(encoder, always_copy=True)
             for part in copy.modules():
                 if isinstance(part, nn.Linear):
                     part._parameters = {name: _half(weight) for name, weight in part._parameters.items()}
-            known = _encoders[encoder] = state, copy
-    return known[1]
+            entry = _encoders[encoder] = state, copy
+    return entry[1]
 
 
 def _half(weight: nn.Parameter | None) -> nn.Parameter | None:

@@ -195,8 +195,8 @@ def main() -> None:
     if options.child:
         return child(json.loads(options.child))
     from isoglot import load
+    from isoglot.data.files import BUNDLED
     from isoglot.encoders.loading import find
-    from isoglot.settings import BUNDLED
 
     options.data = options.data or BUNDLED / "pairs"
     figures: dict[str, Any] = {}

@@ -26,8 +26,8 @@ from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import settle
 from isoglot.objectives import InfoNCE
-from isoglot.settings import OptimizerSettings
 from isoglot.training import optimizer
+from isoglot.training.settings import OptimizerSettings
 from isoglot.training.step import Chunks, StepLimits, train_step
 from measure import memory, now
 

@@ -166,7 +166,7 @@ def main() -> None:
     if options.child:
         return child(json.loads(options.child))
     if options.data is None:
-        from isoglot.settings import BUNDLED
+        from isoglot.data.files import BUNDLED
 
         options.data = BUNDLED / "pairs"
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import isoglot
-from isoglot.data.files import read_lines
+from isoglot.data.files import BUNDLED, read_lines
 from isoglot.index import Index, Origin, Sentence
-from isoglot.settings import BUNDLED
 
 TATOEBA = ("ara", "cmn", "deu", "fra", "hin", "jpn", "kor", "rus")
 NTREX = {"deu": "deu", "kor": "kor", "swa": "swa"}

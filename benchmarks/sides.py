@@ -73,8 +73,7 @@ def with_isoglot(setting: Setting, probe: Probe) -> Path:
     """Train by a recipe; gives the folder of the model."""
     import transformers  # noqa: F401  loaded later otherwise; imports belong before the clock
 
-    from isoglot import recipe
-    from isoglot.training import loop
+    from isoglot.training import loop, recipe
 
     probe.values["imported"] = memory()
     opened = recipe.parse(isoglot_recipe(setting))

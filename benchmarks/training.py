@@ -133,7 +133,7 @@ def main() -> None:
     if options.child:
         return sides.run(Setting(**json.loads(options.child)))
     if options.data is None:
-        from isoglot.settings import BUNDLED
+        from isoglot.data.files import BUNDLED
 
         options.data = BUNDLED / "pairs"
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:

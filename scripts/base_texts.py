@@ -25,13 +25,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from isoglot.data.files import json_object, read_lines
+from isoglot.core.errors import IsoglotError
+from isoglot.data.files import BUNDLED, json_object, read_lines
 from isoglot.data.filters import normalise, remove_leaks, test_sentences
 from isoglot.data.groups import Group
 from isoglot.data.readers import read
 from isoglot.data.readers.jsonl import write_jsonl
-from isoglot.errors import IsoglotError
-from isoglot.settings import BUNDLED
 from isoglot.wikipedia import wikitext
 from isoglot.wikipedia.dump import open_dump, pages
 

@@ -23,10 +23,11 @@ from time import perf_counter
 from typing import Any
 
 import isoglot
+from isoglot.core.errors import EncoderError
+from isoglot.core.score import main_metrics
 from isoglot.data.files import atomic_write
 from isoglot.encoders import Encoder
 from isoglot.encoders.loading import expanded
-from isoglot.errors import EncoderError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, Row, compare
 from isoglot.evaluation.evaluate import described, evaluate
@@ -36,7 +37,6 @@ from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
 from isoglot.model import packaged
 from isoglot.report.tables import NOTHING, Grid, shown, side_by_side, to_markdown
-from isoglot.score import main_metrics
 
 if sys.version_info >= (3, 11):
     import tomllib

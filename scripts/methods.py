@@ -28,16 +28,15 @@ from pathlib import Path
 
 import territories
 from isoglot import load
-from isoglot import recipe as recipes
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.entity_vectors import align, write_vectors
-from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.files import BUNDLED, atomic_write, read_lines
 from isoglot.data.join import join
 from isoglot.data.readers.entities import SENTENCES, TABLE
 from isoglot.data.readers.folder import read_folder
 from isoglot.data.readers.jsonl import read_jsonl, write_jsonl
-from isoglot.errors import CorpusError, IsoglotError
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
-from isoglot.settings import BUNDLED
+from isoglot.training import recipe as recipes
 from isoglot.training.recipes import inputs_of
 from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training

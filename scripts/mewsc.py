@@ -21,9 +21,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.files import atomic_write, check_output, read_lines
 from isoglot.data.languages import canonical
-from isoglot.errors import CorpusError, IsoglotError
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.wikipedia.titles import normal
 from isoglot.wikipedia.wikitext import UnreadableError, is_table, read, split

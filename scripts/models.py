@@ -27,12 +27,11 @@ from statistics import fmean
 from typing import Any
 
 import isoglot
-from isoglot import recipe as recipes
-from isoglot.data.files import atomic_write
+from isoglot.data.files import BUNDLED, atomic_write
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.evaluation.scores import read_results
 from isoglot.model import card, layout
-from isoglot.settings import BUNDLED
+from isoglot.training import recipe as recipes
 
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
 BACKBONE = "multilingual-e5-small"

@@ -40,7 +40,7 @@ def set_version(root: Path, version: str, date: datetime.date) -> None:
     Raises ValueError, and changes nothing, if a file has no place for it or the changelog has this version already.
     """
     places = {
-        "src/isoglot/__init__.py": (r'^__version__ = ".*"$', f'__version__ = "{version}"'),
+        "src/isoglot/core/__init__.py": (r'^__version__ = ".*"$', f'__version__ = "{version}"'),
         "CITATION.cff": (r"^version: .*$", f"version: {version}"),
         "CHANGELOG.md": (r"^## Unreleased$", f"## {version} - {date}"),
     }

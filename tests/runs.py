@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from isoglot.settings import Recipe
 from isoglot.training.loop import Outcome, run, silent
 from isoglot.training.progress import Status
+from isoglot.training.settings import Recipe
 
 
 def train(

@@ -29,10 +29,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
 LAYERS = [
     "cli", "training", "objectives", "encoders", "serve", "mining", "scale", "evaluation", "report", "index",
-    "wikipedia", "search", "integrations", "model", "store", "recipe", "data", "options", "memory", "processes",
-    "plugins", "progress", "score", "environment", "arguments", "errors",
+    "wikipedia", "search", "integrations", "model", "data", "core",
 ]  # fmt: skip
-OWN_LAYER = {"settings": "recipe", "__main__": "cli", "demo": "cli"}
+OWN_LAYER = {"__main__": "cli"}
 
 
 def layer(name: str) -> str:
@@ -84,9 +83,8 @@ MAY_IMPORT_TORCH = {
     "isoglot.data.batching",
     "isoglot.evaluation.tasks.finetune",  # a fine-tuned classifier
     "isoglot.evaluation.tasks.linear",
-    "isoglot.memory",  # of an accelerator
+    "isoglot.core.memory",  # of an accelerator
     "isoglot.model.layout",  # folders that transformers reads
-    "isoglot.demo",
 }
 
 
@@ -198,7 +196,7 @@ def test_the_wording_of_docs_help_and_errors_is_plain():
 # updates the weights, and what these modules use that need not be read for it: devices, ranks, saved folders, codes.
 # The second list only becomes shorter.
 BEGINNINGS = ["data.groups", "data.batching", "encoders.static", "objectives.info_nce", "training.step"]
-ASIDE = {"errors", "arguments", "progress", "data.languages", "data.numbers", "data.vectors"}
+ASIDE = {"core.errors", "core.arguments", "core.progress", "data.languages", "data.numbers", "data.vectors"}
 ASIDE |= {"encoders.device", "training.ranks"}
 ASIDE_PACKAGES = ("model.",)  # inference: an encoder has it by inheritance
 MOST_FILES, MOST_LINES = 11, 2550

@@ -19,13 +19,15 @@ from unittest.mock import patch
 import pytest
 import typer
 
-from isoglot import objectives, recipe, settings
+from isoglot import objectives
 from isoglot.cli.main import app
 from isoglot.data import readers
 from isoglot.encoders import StaticEncoder
+from isoglot.encoders import settings as opened
 from isoglot.evaluation import TASKS
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES
+from isoglot.training import recipe, settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -191,10 +193,12 @@ def test_excerpts_are_in_their_files(text, file):
         assert line in ("", "...") or line.strip() in lines, f"{file} has no line {line!r} there"
 
 
+SETTINGS = [value for value in (vars(settings) | vars(opened)).values() if hasattr(value, "model_fields")]
+
+
 def test_every_setting_of_a_recipe_is_explained():
     text = (ROOT / "docs" / "train.md").read_text(encoding="utf-8")
-    models = [model for model in vars(settings).values() if isinstance(model, type) and hasattr(model, "model_fields")]
-    names = {name for model in models for name in model.model_fields} - {"kind", "folder", "reader", "path"}
+    names = {name for model in SETTINGS for name in model.model_fields} - {"kind", "folder", "reader", "path"}
     assert len(names) > 40
     assert {name for name in names if f"`{name}`" not in text and f"{name} = " not in text} == set()
 
@@ -202,13 +206,12 @@ def test_every_setting_of_a_recipe_is_explained():
 def test_the_tables_of_settings_have_the_defaults_of_the_fields():
     """A default that is written as a value is that of the field, or stands in its description (None: ... 256)."""
     text = (ROOT / "docs" / "train.md").read_text(encoding="utf-8")
-    models = [model for model in vars(settings).values() if isinstance(model, type) and hasattr(model, "model_fields")]
     compared = 0
     for table in re.findall(r"^\| key[^|\n]*\| default .*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE):
         cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
         rows = [(re.findall(r"`(\w+)`", keys), default) for keys, default, *_ in cells if " or " not in keys]
         names = {key for keys, _ in rows for key in keys}
-        fields = max((m.model_fields for m in models), key=lambda found: (len(names & found.keys()), -len(found)))
+        fields = max((m.model_fields for m in SETTINGS), key=lambda found: (len(names & found.keys()), -len(found)))
         assert names <= fields.keys() | {"streams", "optimizer"}  # of the only stage
         for keys, default in rows:
             words = re.split(r", (?![^\[]*\])", default) if len(keys) > 1 else [default]

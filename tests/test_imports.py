@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from conftest import SENTENCES
-from isoglot.errors import MissingExtraError, naming_extras
+from isoglot.core.errors import MissingExtraError, naming_extras
 from isoglot.index import Index
 
 # Without these a clean installation encodes, mines, searches and serves.
@@ -76,7 +76,7 @@ def test_searching_imports_neither_training_nor_the_tables_of_languages(folder):
     done, modules = run(folder, VERBS["search"])
     assert done.returncode == 0, done.stderr
     unused = {"averaging", "fitting", "vocabulary", "converters", "int8"}
-    assert not modules & {"langcodes", "isoglot.settings", *(f"isoglot.encoders.{name}" for name in unused)}
+    assert not modules & {"langcodes", "isoglot.training.settings", *(f"isoglot.encoders.{name}" for name in unused)}
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", "train --help", "recipe list --help"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.errors import RecipeError
-from isoglot.recipe import DEEPEST, PACKAGED, load, merge, names, parse, show, text, tomllib
+from isoglot.core.errors import RecipeError
+from isoglot.training.recipe import DEEPEST, PACKAGED, load, merge, names, parse, show, text, tomllib
 
 BASE = """
 # What all of them share.

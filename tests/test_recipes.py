@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from isoglot import objectives
-from isoglot import recipe as recipes
+from isoglot.core.errors import CorpusError
 from isoglot.data.readers import check, read
-from isoglot.errors import CorpusError
 from isoglot.evaluation import TASKS
 from isoglot.objectives import build
+from isoglot.training import recipe as recipes
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 
 NAMES = list(recipes.names())

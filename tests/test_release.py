@@ -14,7 +14,7 @@ from test_docs import ROOT
 specification = importlib.util.spec_from_file_location("release", ROOT / "scripts" / "release.py")
 release = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(release)
-PLACES = ("src/isoglot/__init__.py", "CITATION.cff", "CHANGELOG.md")
+PLACES = ("src/isoglot/core/__init__.py", "CITATION.cff", "CHANGELOG.md")
 DATE = datetime.date(2030, 1, 2)
 
 
@@ -41,7 +41,7 @@ def test_a_version_is_written_to_all_places(root):
     [
         ("CHANGELOG.md", "## Unreleased", "## Unreleased changes"),
         ("CITATION.cff", "version: ", "release: "),
-        ("src/isoglot/__init__.py", "__version__ = ", "VERSION = "),
+        ("src/isoglot/core/__init__.py", "__version__ = ", "VERSION = "),
         ("CHANGELOG.md", "## Unreleased", "## 7.8.9\n\n## Unreleased"),
     ],
 )

@@ -14,16 +14,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+from isoglot.core import __version__
 
 _HOMES = {
     "Encoder": "isoglot.encoders",
     "Group": "isoglot.data.groups",
     "Index": "isoglot.index",
-    "IsoglotError": "isoglot.errors",
+    "IsoglotError": "isoglot.core.errors",
     "Model": "isoglot.model",
     "Objective": "isoglot.objectives",
-    "Score": "isoglot.score",
+    "Score": "isoglot.core.score",
     "align": "isoglot.mining",
     "compare": "isoglot.evaluation.compare",
     "encode": "isoglot.model",  # not in `__all__`: `model.encode` as a function; one form is listed
@@ -55,9 +55,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from isoglot.core.errors import IsoglotError
+    from isoglot.core.score import Score
     from isoglot.data.groups import Group
     from isoglot.encoders import Encoder
-    from isoglot.errors import IsoglotError
     from isoglot.evaluation.compare import compare
     from isoglot.evaluation.evaluate import evaluate
     from isoglot.index import Index
@@ -65,13 +66,12 @@ if TYPE_CHECKING:
     from isoglot.model import Model, load
     from isoglot.objectives import Objective
     from isoglot.report.plot import plot
-    from isoglot.score import Score
     from isoglot.training.freeze import freeze
     from isoglot.training.train import train
 
 
 def __getattr__(name: str) -> Any:
-    from isoglot.errors import naming_extras, nearest
+    from isoglot.core.errors import naming_extras, nearest
 
     if name not in _HOMES:
         raise AttributeError(f"module 'isoglot' has no attribute {name!r}; {nearest(name, __all__, most=len(__all__))}")

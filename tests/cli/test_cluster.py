@@ -22,8 +22,8 @@ from isoglot import scale
 from isoglot.cli.encode import encode
 from isoglot.cli.index import index
 from isoglot.cli.mine import mine as command
+from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, SearchError
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, EncoderError, IsoglotError, SearchError
 from isoglot.mining import pipeline as cluster
 from isoglot.scale import Cluster, open_shards
 

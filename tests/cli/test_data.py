@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
 from web import Web, serving
 
 from isoglot.cli import data
+from isoglot.core.errors import CorpusError
 from isoglot.data.sets import address, catalogue, find
-from isoglot.errors import CorpusError
-from isoglot.recipe import load
+from isoglot.training.recipe import load
 from isoglot.training.train import train
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from isoglot.demo import dev_pairs, run
-from isoglot.errors import OutputError
-from isoglot.settings import BUNDLED
+from isoglot.core.errors import OutputError
+from isoglot.data.files import BUNDLED
+from isoglot.training.demo import dev_pairs, run
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "run.json", "runs"])

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from isoglot.cli import entities
 from isoglot.cli.signatures import expand_options
+from isoglot.core.errors import CorpusError
 from isoglot.data.entity_vectors import read_vectors
-from isoglot.errors import CorpusError
 from isoglot.wikipedia import entity_training
 
 app = typer.Typer()

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
+from isoglot.core.errors import CorpusError, EncoderError, EvaluationError, IsoglotError, OutputError, RecipeError
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, EncoderError, EvaluationError, IsoglotError, OutputError, RecipeError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.scores import Scores, write_results
 

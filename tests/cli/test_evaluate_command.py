@@ -11,7 +11,7 @@ from command_line import as_function
 import isoglot
 from isoglot.cli import evaluate as verb
 from isoglot.cli.tasks import tasks as show_list
-from isoglot.errors import EvaluationError, OutputError
+from isoglot.core.errors import EvaluationError, OutputError
 from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.sts import Sts
 

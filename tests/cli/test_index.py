@@ -18,7 +18,7 @@ from isoglot.cli.export import export as export_verb
 from isoglot.cli.index import index as index_verb
 from isoglot.cli.search import _marked
 from isoglot.cli.search import search as search_verb
-from isoglot.errors import CorpusError, OutputError
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.index import Index, SearchError
 
 export = as_function(export_verb)

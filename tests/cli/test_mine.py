@@ -10,9 +10,9 @@ from command_line import runner
 
 from conftest import build_tokenizer
 from isoglot.cli.mine import mine as command
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, IsoglotError
 from isoglot.mining.pipeline import size_of
 from isoglot.search import mine, tune
 

@@ -6,8 +6,8 @@ import pytest
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.options import model_and_files
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import EncoderError
 from isoglot.model import packaged
 
 

@@ -11,8 +11,8 @@ from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.cli import average, convert, encode, export, fit, trim
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder, load, vocabulary
-from isoglot.errors import EncoderError
 from isoglot.model import encode as vectors_of
 from isoglot.model import engine
 from isoglot.model.layout import GRAPH

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from isoglot.cli.options import imported
-from isoglot.errors import IsoglotError
+from isoglot.core.errors import IsoglotError
 
 
 def test_a_function_is_imported():

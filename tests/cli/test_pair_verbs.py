@@ -13,10 +13,10 @@ from test_documents import write_docx
 
 from conftest import SENTENCES
 from isoglot.cli import align, filter, negatives
+from isoglot.core.errors import CorpusError
 from isoglot.data import Group
 from isoglot.data.readers import read_jsonl, read_tmx
 from isoglot.encoders import load
-from isoglot.errors import CorpusError
 from isoglot.mining import add_hard_negatives
 from isoglot.model import encode
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from command_line import as_function
 
-from isoglot import recipe as recipes
 from isoglot.cli.recipe import check
 from isoglot.cli.train import train
-from isoglot.errors import RecipeError
+from isoglot.core.errors import RecipeError
+from isoglot.training import recipe as recipes
 from isoglot.training.recipes import check_files
 
 

@@ -11,10 +11,10 @@ import pytest
 import typer
 from command_line import as_function, runner
 
-from isoglot.arguments import Minimum, PositiveInt, check_arguments
 from isoglot.cli import filter, mine, signatures, sweep, trim, wikipedia
 from isoglot.cli.signatures import Of, expand_options
-from isoglot.errors import IsoglotError
+from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.errors import IsoglotError
 
 SOURCE = '''
 from isoglot.cli.values import FEW

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
+from isoglot.core.errors import IsoglotError, OutputError
 from isoglot.encoders import StaticEncoder, load
-from isoglot.errors import IsoglotError, OutputError
 from isoglot.model import layout
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -17,13 +17,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "data" / "wikipedia"))
 
 from wiki_world import world as wikipedia_world
 
-from isoglot import settings
 from isoglot.cli import main as command_line
 from isoglot.data.files import digest, read_lines
 from isoglot.data.sets import find
 from isoglot.encoders import StaticEncoder
 from isoglot.model import packaged
 from isoglot.model.packaged import Package, Source
+from isoglot.training import settings
 
 WORDS = ["cat", "dog", "horse", "bird", "fish", "runs", "eats", "sleeps", "sings", "here", "there", "now"]
 ROWS = [f"{a} {b} {c}" for a in WORDS[:5] for b in WORDS[5:9] for c in WORDS[9:12]]
@@ -163,7 +163,7 @@ def toy_models(monkeypatch) -> None:
 
 def small_demo(monkeypatch, folder: Path) -> None:
     """The demo on fifteen lines of each bundled file, two steps a recipe."""
-    from isoglot import demo
+    from isoglot.training import demo
 
     for part in ("dev", "test", "mine"):
         for path in sorted((settings.BUNDLED / part).glob("*tur-eng*")):

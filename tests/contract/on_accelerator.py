@@ -22,7 +22,7 @@ from isoglot.cli.main import app
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import load
 from isoglot.objectives import OBJECTIVES
-from isoglot.settings import OptimizerSettings
+from isoglot.training.settings import OptimizerSettings
 from isoglot.training.step import Chunks, StepLimits, backward, train_step
 from toys import ToyEncoder, toy_batch, toy_objective
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cases import all_cases, by_text
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.statistics import STATISTICS

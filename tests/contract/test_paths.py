@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
+from isoglot.core.errors import OutputError
 from isoglot.encoders import StaticEncoder, load
-from isoglot.errors import OutputError
 from isoglot.index import Index
 
 COLLISIONS = [

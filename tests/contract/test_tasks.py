@@ -10,8 +10,8 @@ import pytest
 from cases import all_cases, by_text
 
 from conftest import permute
+from isoglot.core.errors import EvaluationError
 from isoglot.data.files import collecting
-from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import data_digest

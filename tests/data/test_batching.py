@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.batching import Batches, Batching, Mixing, Position, epoch_items, matching_sizes
 from isoglot.data.groups import Group
 from isoglot.data.table import GroupTable
-from isoglot.errors import CorpusError
 from toys import ToyEncoder, toy_groups
 
 ENCODER = ToyEncoder()

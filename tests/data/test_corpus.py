@@ -6,11 +6,11 @@ import gzip
 
 import pytest
 
-from isoglot import recipe as recipes
+from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data import Group
 from isoglot.data.batching import Mixing
 from isoglot.data.corpus import Corpus, FileSource, MemorySource, build_table
-from isoglot.errors import CorpusError, IsoglotError, RecipeError
+from isoglot.training import recipe as recipes
 from isoglot.training.train import train
 from toys import ToyEncoder
 
@@ -204,7 +204,7 @@ def test_progress_counts_the_bytes_on_disk(tmp_path, packed, monkeypatch):
 
 def test_progress_is_a_line_every_few_seconds(tmp_path, monkeypatch):
     clock = iter(range(0, 1_000_000, 3))
-    monkeypatch.setattr("isoglot.progress.monotonic", lambda: next(clock))
+    monkeypatch.setattr("isoglot.core.progress.monotonic", lambda: next(clock))
     monkeypatch.setattr("isoglot.data.files._BLOCK", 1 << 14)
     path, words = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(2_000)]), []
     corpus = Corpus([FileSource("tsv", path, name="a")], name="news")

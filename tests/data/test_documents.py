@@ -6,12 +6,12 @@ import zipfile
 
 import pytest
 
+from isoglot.core.errors import CorpusError, MissingExtraError
 from isoglot.data import documents
 from isoglot.data.formats import read_texts
 from isoglot.data.groups import Group
 from isoglot.data.readers import read, reader_of
 from isoglot.data.readers.files import read_files
-from isoglot.errors import CorpusError, MissingExtraError
 from isoglot.index import read_sentences
 
 PAGE = """<!doctype html><html lang=en><head><title>Two  boats</title><style>p { color: red }</style></head>

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from isoglot.core.errors import CorpusError, EncoderError, OutputError
 from isoglot.data import entity_vectors
 from isoglot.data.entity_vectors import align, read_vectors, write_vectors
-from isoglot.errors import CorpusError, EncoderError, OutputError
 from isoglot.wikipedia.entities import titles_of
 
 LABELS = ["Berlin", "New York City", "Paris", "Springfield", "Springfield", "Atlantis"]

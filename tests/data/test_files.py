@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.files import (
     atomic_write,
     check_outputs,
@@ -26,7 +27,6 @@ from isoglot.data.files import (
     read_lines,
     without_compression,
 )
-from isoglot.errors import CorpusError, OutputError
 
 COMPRESS = {"gz": gzip.compress, "xz": partial(lzma.compress, preset=0), "bz2": bz2.compress, "plain": bytes}
 LINE = st.text(st.characters(exclude_characters="\0\n\r\ufeff", exclude_categories=["Cs"]), max_size=30)

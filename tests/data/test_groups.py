@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data import Group, groups_of
 from isoglot.data.groups import digest_of
-from isoglot.errors import CorpusError
 
 PAIRS = [("Good morning!", "Guten Morgen!"), ("Thanks.", "Danke.")]
 EXPECTED = [Group(pair, ("eng", "deu")) for pair in PAIRS]

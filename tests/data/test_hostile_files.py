@@ -18,6 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data import files, xml_stream
 from isoglot.data.files import read_lines
 from isoglot.data.formats import read_texts
@@ -35,7 +36,6 @@ from isoglot.data.readers import (
 )
 from isoglot.data.readers.entities import read_table
 from isoglot.data.vectors import open_table, require_finite
-from isoglot.errors import CorpusError, IsoglotError
 from isoglot.wikipedia.dump import open_dump, pages
 from isoglot.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
 from isoglot.wikipedia.titles import Names

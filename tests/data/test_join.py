@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.join import join
-from isoglot.errors import CorpusError
 
 SENTENCE = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["eng", "deu", "fra"]))
 GROUPS = st.lists(

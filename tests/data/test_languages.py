@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.languages import canonical, canonical_list, is_language, matches
-from isoglot.errors import CorpusError
 
 SAME = {
     "deu": "de deu ger DE deu_Latn de-AT de-1996", "zho": "zh zho chi cmn",

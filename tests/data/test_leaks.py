@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoglot.core.errors import CorpusError
 from isoglot.data import filters
 from isoglot.data.filters import Seen
 from isoglot.data.groups import Group
-from isoglot.errors import CorpusError
 
 PAIR = Group(("Hi", "Hallo"), ("eng", "deu"))
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from killed import killed_before, tree
 
+from isoglot.core.errors import OutputError
 from isoglot.data import files
 from isoglot.data.files import (
     MARK,
@@ -26,7 +27,6 @@ from isoglot.data.files import (
     temporary_folder,
     writing,
 )
-from isoglot.errors import OutputError
 from isoglot.model import layout
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks and limits are of POSIX systems")

@@ -11,6 +11,7 @@ import pytest
 from web import Web, serving
 
 from conftest import DATA, published
+from isoglot.core.errors import CorpusError
 from isoglot.data.languages import is_language
 from isoglot.data.readers import check as check_reader
 from isoglot.data.readers import read
@@ -19,7 +20,6 @@ from isoglot.data.sets.catalogue import address, catalogue, command, find
 from isoglot.data.sets.content import Content, measure
 from isoglot.data.sets.download import Network
 from isoglot.data.sets.normalise import step
-from isoglot.errors import CorpusError
 from isoglot.evaluation.mteb import MTEB
 
 entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from web import Web, serving
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.sets.download import Network, download
-from isoglot.errors import CorpusError
 
 PAGE = random.Random(1).randbytes(300_000)
 QUICK = Network(timeout=5, attempts=3, pause=0)

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.sets.exports import export, records, subsets
-from isoglot.errors import CorpusError
 
 
 def put(path, rows=({"text": "a"},)):

@@ -13,13 +13,13 @@ import pytest
 from packed import tar, zipped
 from web import Web, serving
 
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.sets import check, get
 from isoglot.data.sets.catalogue import Count, DataSet, Hub, Rule, read_manifest
 from isoglot.data.sets.check import LOCK, present
 from isoglot.data.sets.content import Measure
 from isoglot.data.sets.download import Network
 from isoglot.data.sets.get import source
-from isoglot.errors import CorpusError, OutputError
 
 entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name
 BASE = "https://data.example/sets/"

@@ -7,8 +7,8 @@ import json
 import pytest
 from folders import write
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.sets.importers import IMPORTERS, find_parts
-from isoglot.errors import CorpusError
 
 SIB = "index_id\tcategory\ttext\n"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment\n"

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from killed import killed_before, tree
 
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.readers import read as read_groups
 from isoglot.data.sets.importers import find_parts, import_folder
 from isoglot.data.sets.normal import MANIFEST, Part, Row, Rows, import_set, imported, parts_of, read
-from isoglot.errors import CorpusError, OutputError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 LABELS = st.none() | st.text(min_size=1) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

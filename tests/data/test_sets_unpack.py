@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from packed import tar, zipped
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.sets.unpack import extract
-from isoglot.errors import CorpusError
 
 
 def files_in(folder):

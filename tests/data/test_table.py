@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.table import GroupTable, ragged
-from isoglot.errors import CorpusError
 from toys import ToyEncoder, toy_groups
 
 ENCODER = ToyEncoder()

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data import filters
 from isoglot.data.formats import columns_of, format_of, read_table, read_texts, write_table
 from isoglot.data.groups import Group
 from isoglot.data.readers import read, read_tsv, reader_of
 from isoglot.data.tmx import write_tmx
-from isoglot.errors import CorpusError, OutputError
 from isoglot.index import Sentence, read_sentences
 from isoglot.mining.filtering import filter_file
 from isoglot.mining.sentences import gather

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from conftest import SENTENCES
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import TransformerEncoder, load
 from isoglot.encoders.adapters import LowRank, attached, digest
 from isoglot.encoders.layers import Dense
-from isoglot.errors import EncoderError
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.training.step import StepLimits, backward

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder, average, load
 from isoglot.encoders.towers import Towers
-from isoglot.errors import EncoderError
 from isoglot.model import encode
 
 

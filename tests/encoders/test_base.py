@@ -13,11 +13,11 @@ import torch
 
 import isoglot
 from conftest import SENTENCES, build_tokenizer
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
-from isoglot.errors import EncoderError
 from isoglot.model.base import cache_key
 
 PROMPTS = {"query": "q: ", "passage": "p: "}

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import converters, load
 from isoglot.encoders.converters import UseEncoder
-from isoglot.errors import EncoderError
 from isoglot.model import encode
 
 

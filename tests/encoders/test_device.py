@@ -12,11 +12,11 @@ from transformers import BertModel  # noqa: F401 - imported before the tests rep
 
 import isoglot
 from conftest import SENTENCES
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import device as devices
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import bf16_pays, random_state, resolve, same_randomness_after, set_random_state
-from isoglot.errors import EncoderError
 
 PAIRS = list(zip(SENTENCES[:4], SENTENCES[4:8], strict=True))
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import oracle
 from conftest import SENTENCES
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.fitting import fit_flow, fit_whitening, mean_log_likelihood, moments, train_flow, whitening
 from isoglot.encoders.layers import Flow
-from isoglot.errors import EncoderError
 from isoglot.model import encode
 
 CORPUS = [f"{a} {b} {c}" for a in SENTENCES[:6] for b in SENTENCES[4:] for c in ("yes", "no", "x 1")]

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_transformer
+from isoglot.core.errors import EncoderError, MissingExtraError
 from isoglot.encoders import int8
 from isoglot.encoders.int8 import quantize
-from isoglot.errors import EncoderError, MissingExtraError
 from isoglot.model import encode
 
 onnx = pytest.mark.skipif(

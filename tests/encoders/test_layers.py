@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import oracle
 from conftest import SENTENCES
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import layers, load
 from isoglot.encoders.layers import Dense, Flow, WithLayer, read_flow
-from isoglot.errors import EncoderError
 from isoglot.model import encode, layout
 
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_transformer
+from isoglot.core.errors import EncoderError, IsoglotError, MissingExtraError
 from isoglot.encoders import load, onnx_export
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.onnx_export import build_graph, read_graph, write_onnx
 from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.errors import EncoderError, IsoglotError, MissingExtraError
 from isoglot.model.layout import FILES, GRAPH
 
 onnx = pytest.importorskip("onnx", reason="needs the extra `onnx`")

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_transformer
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import load
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import STRIDE, Towers, _letters
-from isoglot.errors import EncoderError
 from isoglot.model import encode
 
 TEXTS = [*SENTENCES, "我爱 you", "ab 我爱", "", "?! 12", "ⅷ ªº µ", "한국어", "\ud800x"]

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from conftest import SENTENCES
+from isoglot.core.errors import OutputError
 from isoglot.encoders import load
 from isoglot.encoders.layers import Dense
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
-from isoglot.errors import OutputError
 from isoglot.model import encode
 
 FAMILIES = ("bert", "xlm-roberta", "distilbert")

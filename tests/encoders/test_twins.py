@@ -12,8 +12,8 @@ from conftest import build_transformer
 from isoglot.encoders import load
 from isoglot.encoders.twins import Twins
 from isoglot.model import encode
-from isoglot.recipe import load as load_recipe
 from isoglot.training import best
+from isoglot.training.recipe import load as load_recipe
 from runs import train
 
 TEXTS = ["The cat sits on the mat.", "Die Katze sitzt.", "", "numbers 1 22 333"]

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from conftest import SENTENCES, SPECIALS, build_tokenizer, build_transformer
-from isoglot.data.files import read_lines
+from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.data.files import BUNDLED, read_lines
 from isoglot.encoders import Encoder, StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.vocabulary import check, cut, cut_to, needed, trim, used
-from isoglot.errors import CorpusError, EncoderError
 from isoglot.model import encode, packaged
 from isoglot.model.tokenizer import UNKNOWN, train_tokenizer
-from isoglot.settings import BUNDLED
 
 CORPUS = SENTENCES[:5]
 UNSEEN = [*SENTENCES[5:], "", "quite other words: ₿ 🙂", "\ud800", "the " * 60]

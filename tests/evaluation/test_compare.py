@@ -13,7 +13,8 @@ import pytest
 from page_results import Score
 from scipy import stats
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
+from isoglot.core.score import Unit, main_metrics
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, resample, seeds_test
 from isoglot.evaluation.compare import compare as compare_results
@@ -22,7 +23,6 @@ from isoglot.evaluation.scores import Scores, declared, write_results
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, Column
 from isoglot.report.tables import scale, shown
-from isoglot.score import Unit, main_metrics
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", item_set=""):

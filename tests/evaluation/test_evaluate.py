@@ -13,8 +13,8 @@ from cases import by_text
 
 import isoglot
 from conftest import permute, replace_unseen
+from isoglot.core.errors import EvaluationError, OutputError
 from isoglot.data.groups import Group
-from isoglot.errors import EvaluationError, OutputError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.precomputed import Precomputed, export_texts

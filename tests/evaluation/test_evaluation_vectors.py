@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
+from isoglot.data.store import VectorStore
 from isoglot.evaluation.vectors import Remembered, embed
-from isoglot.store import VectorStore
 
 
 def lengths(texts):

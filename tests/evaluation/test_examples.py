@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.examples import examples
 

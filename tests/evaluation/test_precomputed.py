@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.precomputed import Precomputed
 
 

@@ -6,7 +6,7 @@ import pytest
 from cases import by_text, skipping
 from folders import numbered, tatoeba
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import texts_of

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Metric, Score
 from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.statistics import STATISTICS

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from conftest import published
 from isoglot.cli.main import app
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.catalogue import catalogue
-from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.sets import get_command, sets_of

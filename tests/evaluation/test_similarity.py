@@ -9,7 +9,7 @@ import pytest
 from command_line import as_function
 
 from isoglot.cli.plot import plot as plot_verb
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.evaluation.similarity import plot_similarity, split_similarity

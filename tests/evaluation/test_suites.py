@@ -12,8 +12,8 @@ from cases import all_cases, by_text, skipping
 from cases_classification import MLDOC_LABELS, mtop_data, pawsx_data, put, xnli_data
 from folders import numbered, tatoeba
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.importers import SHORT_TEXTS
-from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS, Score
 from isoglot.evaluation.base import averages
 from isoglot.evaluation.evaluate import evaluate

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import SENTENCES
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.readers import read_tmx
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, OutputError
 from isoglot.index import Index, Origin, SearchError, Sentence, read_sentences, table
 from isoglot.index.index import _encoded
 from isoglot.index.origin import encode_queries, encode_sentences

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from index_parts import ORIGIN, sentences, unit
 
 from conftest import SENTENCES
-from isoglot.errors import OutputError, SearchError
+from isoglot.core.errors import OutputError, SearchError
 from isoglot.index import Index, Origin, Sentence, index, table
 from isoglot.index.origin import encode_sentences
 

@@ -14,7 +14,7 @@ import torch
 
 import isoglot
 from conftest import SENTENCES
-from isoglot.errors import CorpusError, OutputError, SearchError
+from isoglot.core.errors import CorpusError, OutputError, SearchError
 from isoglot.index import Sentence
 from isoglot.index import table as module
 from isoglot.index.table import Table, nearest

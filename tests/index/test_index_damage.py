@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from index_parts import DIM, ORIGIN, sentences, unit
 
+from isoglot.core.errors import OutputError
 from isoglot.data.files import exclusive
+from isoglot.data.store import write_rows
 from isoglot.encoders import load
-from isoglot.errors import OutputError
 from isoglot.index import Index, Origin, SearchError, Sentence
-from isoglot.store import write_rows
 
 pytest.importorskip("faiss")
 
@@ -162,7 +162,7 @@ TRUNCATED = """
 import os, sys
 sys.path[:0] = {path!r}
 from index_parts import unit
-from isoglot.errors import SearchError
+from isoglot.core.errors import SearchError
 from isoglot.index import Index
 with Index.open({folder!r}) as index:
     index.search(unit(2), 5)
@@ -318,7 +318,7 @@ LIMITED = """
 import resource, sys
 sys.path[:0] = {path!r}
 from index_parts import sentences, unit
-from isoglot.errors import OutputError
+from isoglot.core.errors import OutputError
 from isoglot.index import Index
 with Index.open({folder!r}) as index:
     resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
@@ -399,5 +399,5 @@ def test_only_the_tables_of_an_index_are_accepted(copy, change):
         connection.executescript(change)
     code = f"from isoglot.index import Index\nIndex.open({str(copy)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert "isoglot.errors.SearchError" in done.stderr
+    assert "isoglot.core.errors.SearchError" in done.stderr
     assert str(copy / "index.sqlite") in done.stderr

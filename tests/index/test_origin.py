@@ -7,8 +7,8 @@ import torch
 
 import isoglot
 from conftest import SENTENCES, build_transformer
+from isoglot.core.errors import SearchError
 from isoglot.encoders.onnx_export import write_onnx
-from isoglot.errors import SearchError
 from isoglot.index import Index
 
 pytest.importorskip("onnx", reason="needs the extra `torch`")

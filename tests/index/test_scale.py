@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from index_parts import ORIGIN, sentences, unit
 
 import isoglot
-from isoglot.data.files import read_lines
-from isoglot.errors import SearchError
+from isoglot.core.errors import SearchError
+from isoglot.data.files import BUNDLED, read_lines
 from isoglot.index import Index, Scale, Sentence
-from isoglot.settings import BUNDLED
 
 
 @given(middle=st.floats(-0.5, 0.9), width=st.floats(0.001, 0.09), cosines=st.lists(st.floats(-1, 1), min_size=2))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import isoglot
 from conftest import SENTENCES
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.readers import read_tmx
-from isoglot.errors import CorpusError, OutputError
 from isoglot.mining import Alignment
 from isoglot.mining.alignment import join_sentences
 from isoglot.mining.path import Costs, Runs, align_runs, band_around, find_path, moves_of

@@ -14,8 +14,8 @@ import torch
 
 import isoglot
 from conftest import SENTENCES
+from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, OutputError
 from isoglot.data.readers import read_jsonl, read_moses, read_tmx, read_tsv
-from isoglot.errors import CorpusError, EncoderError, IsoglotError, OutputError
 from isoglot.mining import Computation, Filters, Output
 from isoglot.mining.formats import format_of
 from isoglot.scale import Cluster

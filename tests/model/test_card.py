@@ -11,9 +11,9 @@ import pytest
 
 import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.core.errors import EncoderError
 from isoglot.data.files import digest
 from isoglot.encoders import StaticEncoder, average, load, trim
-from isoglot.errors import EncoderError
 from isoglot.model import card, packaged
 from isoglot.model.card import Card, Data
 

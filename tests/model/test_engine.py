@@ -21,13 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import pack
 from isoglot.encoders import StaticEncoder
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.device import settle
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
-from isoglot.errors import EncoderError
 from isoglot.model import encode, engine
 from isoglot.model.engine import distinct, plan, windows
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from conftest import SENTENCES
-from isoglot.errors import EncoderError, OutputError
+from isoglot.core.errors import EncoderError, OutputError
 from isoglot.model import layout
 
 

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.encoders import StaticEncoder, load
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.towers import Towers
-from isoglot.errors import EncoderError, IsoglotError
 from isoglot.model import encode, layout
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import isoglot
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import load
-from isoglot.errors import EncoderError
 from isoglot.model import card, encode, packaged
 
 NAME = "glove-6b-50d"
@@ -131,11 +131,11 @@ def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
 @pytest.mark.slow
 def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
     """Tatoeba, Korean to English with the prompt: .778, which the converted weights must meet within .003."""
+    from isoglot.core.errors import EncoderError
+    from isoglot.data.files import BUNDLED
     from isoglot.encoders import load
-    from isoglot.errors import EncoderError
     from isoglot.evaluation.evaluate import evaluate
     from isoglot.model import encode
-    from isoglot.settings import BUNDLED
 
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path))
     try:

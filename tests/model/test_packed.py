@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder, load, packing
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
-from isoglot.errors import EncoderError
 from isoglot.model import encode, packed
 
 BITS = pytest.mark.parametrize("bits", [8, 4])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isoglot
-from isoglot.errors import EncoderError
+from isoglot.core.errors import EncoderError
 from isoglot.model import packaged, packed
 from isoglot.model.pieces import _SEQUENCE, FILE, PieceTokenizer, build, write
 from isoglot.model.tokenizer import digest, disable_extras, ragged

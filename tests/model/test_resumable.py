@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from conftest import SENTENCES, build_tokenizer
+from isoglot.core.errors import CorpusError, EncoderError, OutputError
+from isoglot.data.store import Rows, journal_of
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, EncoderError, OutputError
 from isoglot.model import encode, engine
 from isoglot.model.resumable import encode_file, partial_path
-from isoglot.store import Rows, journal_of
 
 SLOW = """
 import sys, time

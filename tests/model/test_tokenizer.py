@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.errors import EncoderError
+from isoglot.core.errors import EncoderError
 from isoglot.model.tokenizer import digest, ragged, train_tokenizer
 
 KINDS = ("bpe", "unigram", "wordpiece")

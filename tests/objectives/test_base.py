@@ -5,7 +5,7 @@ from typing import Literal, get_origin, get_type_hints
 import pytest
 import torch
 
-from isoglot.errors import RecipeError
+from isoglot.core.errors import RecipeError
 from isoglot.objectives import OBJECTIVES, InfoNCE, MultiPositive, Sum, build, check
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder, toy_batch, toy_objective
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rows import batches, rows_of
 
 import oracle
-from isoglot.errors import RecipeError
+from isoglot.core.errors import RecipeError
 from isoglot.objectives import Distillation
 from toys import TOY_LANGUAGES, toy_batch
 

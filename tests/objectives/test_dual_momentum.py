@@ -20,8 +20,8 @@ import oracle
 from conftest import SENTENCES, build_transformer
 from isoglot.encoders.towers import Towers
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
-from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks
+from isoglot.training.recipe import load as load_recipe
 from isoglot.training.step import StepLimits, backward
 from runs import train
 from toys import DIM, ToyEncoder, take, toy_batch

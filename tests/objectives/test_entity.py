@@ -15,13 +15,13 @@ from torch import nn
 
 import isoglot
 import oracle
+from isoglot.core.errors import CorpusError
 from isoglot.data.batch import Batch
-from isoglot.errors import CorpusError
 from isoglot.objectives import EntityContrast, InfoNCE, Sum, build
 from isoglot.objectives.kernel import unit
-from isoglot.recipe import parse
-from isoglot.settings import OptimizerSettings
 from isoglot.training import optimizer
+from isoglot.training.recipe import parse
+from isoglot.training.settings import OptimizerSettings
 from toys import DIM, TOY_SIZES, ToyEncoder, toy_batch, toy_objective
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from isoglot import memory
-from isoglot.errors import RecipeError
+from isoglot.core import memory
+from isoglot.core.errors import RecipeError
 from isoglot.objectives import build, queues
 from toys import ToyEncoder
 

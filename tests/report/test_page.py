@@ -20,7 +20,7 @@ from page_results import FIFTEEN, Score, cells, errors_into, one, small
 
 from isoglot import __version__
 from isoglot.cli.report import report as report_verb
-from isoglot.errors import CorpusError, EvaluationError
+from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.report import charts

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import isoglot
+from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.groups import Group
-from isoglot.errors import CorpusError, EvaluationError
 from isoglot.report.plot import METHODS, Sentence, choose, draw, project
 
 TEXTS = {

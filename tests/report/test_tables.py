@@ -7,7 +7,7 @@ from io import StringIO
 from page_results import Score
 from rich.console import Console
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.suites import SUITES, by_suite, lacking
 from isoglot.report.tables import Grid, by_language, side_by_side, to_markdown, to_rich

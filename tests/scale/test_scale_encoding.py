@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.data.store import Rows
 from isoglot.encoders import load
-from isoglot.errors import CorpusError, EncoderError
 from isoglot.model import encode, engine
 from isoglot.scale import Cluster, encode_shards, neighbours_shards, open_shards
-from isoglot.store import Rows
 
 LINES = [f"sentence {number} of the cat" for number in range(25)] + ["", "Die Katze sitzt auf der Matte."]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conftest import SENTENCES
-from isoglot.errors import SearchError
+from isoglot.core.errors import SearchError
 from isoglot.index import Index, Sentence
 from isoglot.index import table as tables
 from isoglot.scale import Cluster, index_shards, indexing

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from isoglot.errors import EncoderError
+from isoglot.core.errors import EncoderError
 from isoglot.scale import Cluster, neighbours_shards
 from isoglot.scale import mining as scale_mining
 from isoglot.scale.mining import BLOCK, TILE, _cuts, _merge

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from isoglot.errors import CorpusError, IsoglotError
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.scale import neighbours_shards
 from isoglot.scale.work import Cluster, _at_once, in_order, run
 

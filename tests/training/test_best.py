@@ -12,19 +12,19 @@ import torch
 from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_after, write_corpus
 from torch import Tensor, nn
 
-from isoglot import memory
+from isoglot.core import memory
+from isoglot.core.errors import EvaluationError, RecipeError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
-from isoglot.errors import EvaluationError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Metric
 from isoglot.model import encode
-from isoglot.recipe import load as load_recipe
-from isoglot.recipe import parse
 from isoglot.training import best
 from isoglot.training.best import Selector
 from isoglot.training.loop import Outcome
+from isoglot.training.recipe import load as load_recipe
+from isoglot.training.recipe import parse
 from isoglot.training.recipes import choices_of
 from isoglot.training.train import summarise
 from runs import train

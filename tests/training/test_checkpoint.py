@@ -6,7 +6,7 @@ import signal
 import pytest
 import torch
 
-from isoglot.errors import CheckpointError
+from isoglot.core.errors import CheckpointError
 from isoglot.training.checkpoint import load, save
 from isoglot.training.progress import RunLog
 

@@ -15,10 +15,10 @@ import torch
 from test_loop import RECIPE, write_corpus
 
 import isoglot
-from isoglot import recipe as recipes
-from isoglot.errors import CheckpointError, OutputError
-from isoglot.settings import Recipe
+from isoglot.core.errors import CheckpointError, OutputError
+from isoglot.training import recipe as recipes
 from isoglot.training.freeze import settings_of
+from isoglot.training.settings import Recipe
 from isoglot.training.sweep import read_design, sweep
 from isoglot.training.train import train_seeds
 

@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from isoglot.demo import KNOWN
+from isoglot.core.errors import CheckpointError, CorpusError, IsoglotError, OutputError, RecipeError
 from isoglot.encoders import StaticEncoder, load
-from isoglot.errors import CheckpointError, CorpusError, IsoglotError, OutputError, RecipeError
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
-from isoglot.recipe import load as load_recipe
 from isoglot.training import best, checkpoint, loop
+from isoglot.training.demo import KNOWN
 from isoglot.training.loop import open_stream
 from isoglot.training.optimizer import AdamW
 from isoglot.training.progress import Status
+from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipes import check
 from isoglot.training.step import StepLimits
 from isoglot.training.train import train_seeds

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from isoglot.errors import RecipeError
-from isoglot.settings import OptimizerSettings
+from isoglot.core.errors import RecipeError
 from isoglot.training.optimizer import AdamW, build, rate
+from isoglot.training.settings import OptimizerSettings
 
 
 def test_dense_parameters_move_as_in_adamw():

@@ -21,13 +21,13 @@ from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
 from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
 
+from isoglot.core.environment import cache_folder
 from isoglot.data.groups import Group
-from isoglot.environment import cache_folder
 from isoglot.evaluation.base import Metric
 from isoglot.model import engine
-from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks, teacher
 from isoglot.training.best import Choice, Dev
+from isoglot.training.recipe import load as load_recipe
 from runs import train
 from toys import ToyEncoder
 

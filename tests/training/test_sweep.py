@@ -18,14 +18,14 @@ import pytest
 import torch
 
 from conftest import build_tokenizer, permute, replace_unseen
-from isoglot import recipe as recipes
+from isoglot.core.errors import CheckpointError, EvaluationError, OutputError, RecipeError
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CheckpointError, EvaluationError, OutputError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, Difference, Row, Table, Value
 from isoglot.evaluation.scores import read_results
-from isoglot.recipe import tomllib
+from isoglot.training import recipe as recipes
 from isoglot.training import sweep as module
+from isoglot.training.recipe import tomllib
 from isoglot.training.sweep import Arm, Sweep, arms_over, corrected, parse_design, plot_sweep, read_design, sweep
 
 RECIPE = """

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from isoglot.core.environment import cache_folder
+from isoglot.core.errors import CorpusError, EncoderError, RecipeError
 from isoglot.data.batching import Batches
 from isoglot.data.corpus import build_table
 from isoglot.encoders import load
-from isoglot.environment import cache_folder
-from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.model import encode, engine
-from isoglot.recipe import parse
 from isoglot.training import teacher
+from isoglot.training.recipe import parse
 from isoglot.training.teacher import open_teacher, teacher_columns
 from runs import train
 
@@ -200,7 +200,7 @@ def test_a_killed_computation_goes_on(project, monkeypatch, moment):
         elif moment == "before the vectors":
             patch.setattr(engine, "encode", killed)
         else:
-            patch.setattr("isoglot.store._checksum", killed)
+            patch.setattr("isoglot.data.store._checksum", killed)
         with pytest.raises(KilledError):
             opened(recipe_of(project))
     np.testing.assert_allclose(opened(recipe_of(project))[2](ROWS), expected(project), atol=1e-6)

@@ -14,7 +14,7 @@ from test_loop import log_of
 from test_train import rows
 
 import isoglot
-from isoglot.errors import RecipeError
+from isoglot.core.errors import RecipeError
 from isoglot.training.trackers import check
 
 

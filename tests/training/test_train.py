@@ -15,17 +15,17 @@ from command_line import as_function
 from test_loop import RECIPE, WORDS, assert_same, log_of, state_of, write_corpus
 
 import isoglot
+from isoglot.core.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
 from isoglot.data.groups import Group
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
-from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
 from isoglot.model import encode
 from isoglot.objectives import InfoNCE, MultiPositive, SoftContrastive
 from isoglot.objectives.base import Sum
-from isoglot.recipe import load as load_recipe
 from isoglot.training import loop
 from isoglot.training.progress import Display
+from isoglot.training.recipe import load as load_recipe
 
 TEXTS = ["red cat runs here", "won sgnis"]
 

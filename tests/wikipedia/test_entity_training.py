@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import published
-from isoglot.errors import CorpusError, EncoderError
+from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.wikipedia import entity_training
 from isoglot.wikipedia.entity_training import Training, train
 

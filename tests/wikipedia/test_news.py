@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.errors import CorpusError
+from isoglot.core.errors import CorpusError
 from isoglot.evaluation import TASKS
 
 _SPEC = importlib.util.spec_from_file_location("mewsc", Path(__file__).parents[2] / "scripts" / "mewsc.py")

@@ -16,8 +16,8 @@ import pytest
 from wiki_dumps import page, write
 from wiki_world import FOREIGN, IDS, KINDS, contents, make, world
 
+from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data.readers.entities import read_entities
-from isoglot.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.wikipedia import Choice, Limits, Sources, build
 from oracle import hard_negatives_allowed
 

@@ -10,7 +10,7 @@ from time import process_time
 import pytest
 from wiki_dumps import head, page, write, xml
 
-from isoglot.errors import CorpusError
+from isoglot.core.errors import CorpusError
 from isoglot.wikipedia.dump import Page, open_dump, pages
 
 PAGES = [page("A", "one & <b>two</b>"), page("B", redirect="A"), page("C", "東京\nx", ns=4), page("D")]

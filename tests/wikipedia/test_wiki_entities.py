@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from wiki_dumps import names
 
-from isoglot.errors import CorpusError
+from isoglot.core.errors import CorpusError
 from isoglot.wikipedia.entities import (
     Entity,
     entity_lines,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from wiki_dumps import names
 
-from isoglot.errors import CorpusError
+from isoglot.core.errors import CorpusError
 from isoglot.wikipedia.titles import ARTICLE, HIDDEN, OTHER, Names, key_of, language_of, normal, resolve
 
 

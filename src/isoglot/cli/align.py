@@ -28,8 +28,8 @@ def align(
     output  output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
     """
     from isoglot import mining
+    from isoglot.core.errors import IsoglotError
     from isoglot.data.formats import columns_of
-    from isoglot.errors import IsoglotError
 
     options.check_stdout(output, as_json)
     model, files = options.model_and_files(words, most=2)

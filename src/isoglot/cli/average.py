@@ -16,8 +16,8 @@ def average(models: list[str], *, output: Output, weights: str = "") -> None:
     weights  weight of each model, separated by commas; they must sum to 1; default: equal weights
     """
     from isoglot import encoders
+    from isoglot.core.errors import EncoderError
     from isoglot.data.files import check_output, exclusive
-    from isoglot.errors import EncoderError
     from isoglot.model import layout
 
     try:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoglot.arguments import NonNegativeInt
 from isoglot.cli.console import say, show_grid, show_json
 from isoglot.cli.options import Json, Settings
 from isoglot.cli.signatures import Of
+from isoglot.core.arguments import NonNegativeInt
 
 if TYPE_CHECKING:
     from isoglot.evaluation.base import Score
@@ -69,7 +69,7 @@ def compare(
 
 
 def _named(argument: str) -> tuple[str | None, str]:
-    from isoglot.errors import EvaluationError
+    from isoglot.core.errors import EvaluationError
 
     name, mark, path = argument.partition("=")
     if not mark or "/" in name or Path(argument).exists():  # a path may contain "=" itself
@@ -80,8 +80,8 @@ def _named(argument: str) -> tuple[str | None, str]:
 
 
 def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
-    from isoglot import environment
-    from isoglot.errors import EvaluationError
+    from isoglot.core import environment
+    from isoglot.core.errors import EvaluationError
     from isoglot.evaluation.compare import parts_of, seeds_of
     from isoglot.evaluation.examples import examples
     from isoglot.evaluation.scores import read_results

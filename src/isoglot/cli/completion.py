@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import isoglot
-from isoglot.environment import cache_folder
-from isoglot.errors import OutputError
+from isoglot.core.environment import cache_folder
+from isoglot.core.errors import OutputError
 
 _KINDS = {"recipe": "recipe", "tasks": "task", "model": "model", "subject": "model", "words": "model"}  # by parameter
 
@@ -37,11 +37,11 @@ def _names() -> dict[str, list[str]]:
         if kept.stat().st_mtime > newest:
             found: dict[str, list[str]] = json.loads(kept.read_text(encoding="utf-8"))
             return found
-    from isoglot import recipe
     from isoglot.data.files import atomic_write
     from isoglot.evaluation import TASKS
     from isoglot.evaluation.suites import SUITES
     from isoglot.model import packaged
+    from isoglot.training import recipe
 
     names = {"recipe": list(recipe.names()), "task": [*TASKS, *SUITES], "model": packaged.names()}
     with suppress(OSError, OutputError), atomic_write(kept) as stream:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from isoglot import environment
-from isoglot.errors import IsoglotError
-from isoglot.progress import clock
+from isoglot.core import environment
+from isoglot.core.errors import IsoglotError
+from isoglot.core.progress import clock
 
 if TYPE_CHECKING:
     from rich.console import Console

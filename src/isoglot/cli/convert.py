@@ -12,9 +12,9 @@ def convert(model: ModelName, *, output: Output, weights: str = "int8", words: s
     weights  weights on disk: float32, float16, int8, int4 or onnx
     words    weights of the word table on disk; default: those of --weights, with onnx int4
     """
+    from isoglot.core.errors import EncoderError
     from isoglot.data.files import check_output
     from isoglot.encoders import packing
-    from isoglot.errors import EncoderError
 
     try:
         packing.check(weights, words)

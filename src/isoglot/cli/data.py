@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from isoglot.arguments import PositiveInt
 from isoglot.cli import console
 from isoglot.cli.console import say, show_columns, wrapped
 from isoglot.cli.options import Data, DataIfThere, Json, Overrides
+from isoglot.core.arguments import PositiveInt
 
 
 def list_sets(data: DataIfThere) -> None:
@@ -110,7 +110,7 @@ def report(recipe: str, *, overrides: Overrides = None, as_json: Json = False) -
     if (kept := Path(recipe) / "data.json").is_file():
         streams = json.loads(kept.read_text(encoding="utf-8"))
     else:
-        from isoglot import recipe as recipes
+        from isoglot.training import recipe as recipes
         from isoglot.training.recipes import compositions
 
         streams = compositions(recipes.load(recipe, overrides or []), name=recipe, report=say)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.arguments import PositiveInt
 from isoglot.cli import console, options
 from isoglot.cli.options import Json, Loading, Output, Settings, Workers
 from isoglot.cli.signatures import Of, split
-from isoglot.errors import EncoderError
+from isoglot.core.arguments import PositiveInt
+from isoglot.core.errors import EncoderError
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 

@@ -10,7 +10,7 @@ import typer
 from isoglot.cli.console import Progress, on_interrupt, say, show_grid
 from isoglot.cli.options import Data, Json, Output, Settings, default_model, imported, loading, open_encoder
 from isoglot.cli.signatures import Of, split
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 
 if TYPE_CHECKING:
     from isoglot.evaluation.base import Encode

@@ -33,8 +33,8 @@ def export(
 
         convert(source, output=output, weights=ONNX, words=words)
         return
+    from isoglot.core.errors import OutputError
     from isoglot.data.formats import SUFFIXES
-    from isoglot.errors import OutputError
     from isoglot.index import Index
     from isoglot.model.layout import is_model
 

@@ -31,9 +31,9 @@ def filter(
     dropped    output file for the dropped groups
     languages  languages of the columns, separated by commas; default: from the file
     """
+    from isoglot.core.errors import OutputError
     from isoglot.data.files import check_outputs
     from isoglot.data.formats import columns_of
-    from isoglot.errors import OutputError
     from isoglot.mining.filtering import filter_file
 
     check_stdout(output, as_json)

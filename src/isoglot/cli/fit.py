@@ -29,10 +29,10 @@ def fit(
     words      model (optional) and a text file, one sentence per line, or .jsonl with one JSON string per line; - for
                stdin
     """
+    from isoglot.core.errors import EncoderError, nearest
     from isoglot.data.files import check_output
     from isoglot.data.formats import read_texts
     from isoglot.encoders import fit_flow, fit_whitening
-    from isoglot.errors import EncoderError, nearest
     from isoglot.model import layout
 
     if transform not in TRANSFORMS:

@@ -41,8 +41,8 @@ def index(
     content_ids  identify entries by their content, even if the file has ids
     language     language of files that do not specify one
     """
+    from isoglot.core.errors import SearchError
     from isoglot.data.files import check_output, read_lines
-    from isoglot.errors import SearchError
     from isoglot.index import Index
     from isoglot.scale import index_shards
 

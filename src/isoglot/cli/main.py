@@ -19,7 +19,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from isoglot import environment
 from isoglot.cli import (
     align,
     average,
@@ -53,8 +52,9 @@ from isoglot.cli import (
     wikipedia,
 )
 from isoglot.cli.signatures import expand_options
-from isoglot.errors import IsoglotError, naming_extras, nearest
-from isoglot.plugins import import_module
+from isoglot.core import environment
+from isoglot.core.errors import IsoglotError, naming_extras, nearest
+from isoglot.core.plugins import import_module
 
 VERBS = (
     demo.demo, train.train, sweep.sweep, freeze.freeze, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
@@ -153,7 +153,7 @@ def _show_version(value: bool) -> None:
     import platform
     from importlib.metadata import version
 
-    from isoglot import __version__
+    from isoglot.core import __version__
 
     # Importing torch takes a second, so its version is read from the package metadata.
     typer.echo(f"isoglot {__version__}\nPython {platform.python_version()}\ntorch {version('torch')}")

@@ -48,6 +48,6 @@ def negatives(
 def _place(path: str) -> Path:
     if not path.startswith("bundled:"):
         return Path(path)
-    from isoglot.settings import BUNDLED  # which needs torch
+    from isoglot.data.files import BUNDLED  # which needs torch
 
     return BUNDLED / path.removeprefix("bundled:")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot import environment
 from isoglot.cli import console
 from isoglot.cli.signatures import Of
-from isoglot.errors import EncoderError, IsoglotError, OutputError, nearest
+from isoglot.core import environment
+from isoglot.core.errors import EncoderError, IsoglotError, OutputError, nearest
 
 if TYPE_CHECKING:
     from isoglot.model import Model

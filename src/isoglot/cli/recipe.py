@@ -15,7 +15,7 @@ Recipe = Annotated[str, typer.Argument(help="TOML file, or name of a packaged re
 
 def list_recipes() -> None:
     """List the packaged recipes."""
-    from isoglot import recipe as recipes
+    from isoglot.training import recipe as recipes
 
     show_columns([(name, recipes.load(name).description) for name in recipes.names()])
 
@@ -25,14 +25,14 @@ def show(recipe: Recipe, *, raw: bool = False) -> None:
 
     raw  print the file unchanged, without its bases
     """
-    from isoglot import recipe as recipes
+    from isoglot.training import recipe as recipes
 
     sys.stdout.write(recipes.text(recipe) if raw else recipes.show(recipe))
 
 
 def check(recipe: Recipe, overrides: Overrides = None) -> None:
     """Check a recipe: its keys, values, objectives, readers and files."""
-    from isoglot import recipe as recipes
+    from isoglot.training import recipe as recipes
     from isoglot.training import recipes as training
 
     for corpora in training.check(recipes.load(recipe, overrides or []), name=recipe):

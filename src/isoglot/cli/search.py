@@ -22,7 +22,7 @@ from isoglot.cli.console import say
 from isoglot.cli.index import sentences_of
 from isoglot.cli.options import Device, Settings, default_model, note_fewer
 from isoglot.cli.signatures import Of
-from isoglot.errors import CorpusError
+from isoglot.core.errors import CorpusError
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from isoglot import environment
-from isoglot.arguments import NonNegativeInt
 from isoglot.cli.console import say
 from isoglot.cli.options import Device
 from isoglot.cli.signatures import Of
+from isoglot.core import environment
+from isoglot.core.arguments import NonNegativeInt
 
 
 def serve(
@@ -44,7 +44,7 @@ def serve(
     grace         seconds allowed for open requests to finish after SIGTERM
     access_log    log every request
     """
-    from isoglot.errors import SearchError
+    from isoglot.core.errors import SearchError
     from isoglot.index import Index
     from isoglot.model import load
     from isoglot.serve import Limits, create_app

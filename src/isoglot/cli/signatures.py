@@ -21,9 +21,9 @@ from typing import Annotated, Any
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
-from isoglot import arguments
-from isoglot.arguments import minima_of, parts_of
-from isoglot.errors import IsoglotError
+from isoglot.core import arguments
+from isoglot.core.arguments import minima_of, parts_of
+from isoglot.core.errors import IsoglotError
 
 _ROOT = Path(__file__).parents[1]
 _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of the aligned list in a docstring

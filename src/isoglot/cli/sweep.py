@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from isoglot.arguments import NonNegativeInt
 from isoglot.cli import console
 from isoglot.cli.options import Data, Device, Json, Output, Overrides, Settings
 from isoglot.cli.signatures import Of
+from isoglot.core.arguments import NonNegativeInt
 
 
 def sweep(

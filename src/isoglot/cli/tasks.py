@@ -28,7 +28,7 @@ def tasks(data: DataIfThere) -> None:
 
 
 def _found(task: Task, data: Path) -> str:
-    from isoglot.errors import EvaluationError
+    from isoglot.core.errors import EvaluationError
 
     try:
         return f" ({len(task.subsets(data)) or 'no'} subsets in {data})"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoglot.arguments import PositiveInt
 from isoglot.cli import console
 from isoglot.cli.options import Device, Output, Overrides, Settings
 from isoglot.cli.signatures import Of
+from isoglot.core.arguments import PositiveInt
 
 if TYPE_CHECKING:
     from isoglot.training.loop import Outcome
@@ -32,9 +32,9 @@ def train(
     seeds   number of random seeds to train with
     resume  no effect: the same command always resumes
     """
-    from isoglot import recipe as recipes
     from isoglot.encoders.device import describe, resolve
     from isoglot.training import ranks
+    from isoglot.training import recipe as recipes
     from isoglot.training.train import train_seeds
 
     console.on_interrupt("run the same command again to resume")

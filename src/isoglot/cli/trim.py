@@ -24,10 +24,10 @@ def trim(
 
     words  model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
     """
+    from isoglot.core.errors import EncoderError
     from isoglot.data.files import check_output, exclusive
     from isoglot.data.readers.files import read_files
     from isoglot.encoders import trim as trimming
-    from isoglot.errors import EncoderError
     from isoglot.model import layout
 
     model, files = model_and_files(words)

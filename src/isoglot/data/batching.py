@@ -26,10 +26,10 @@ import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.batch import Batch
 from isoglot.data.table import Array, GroupTable, ragged
 from isoglot.data.tokens import Tokens
-from isoglot.errors import CorpusError
 
 MOST = 2**31 - 1
 Count = Annotated[int, Field(strict=True, gt=0, le=MOST)]

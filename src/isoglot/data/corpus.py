@@ -26,6 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from isoglot.core.environment import cache_folder
+from isoglot.core.errors import CorpusError, RecipeError
+from isoglot.core.plugins import source_of
+from isoglot.core.progress import Progress, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import atomic_write, content_digest, count_bytes, first_bytes, metered
@@ -36,10 +40,6 @@ from isoglot.data.readers import READERS, check, files_of, read
 from isoglot.data.spool import Spool
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
-from isoglot.environment import cache_folder
-from isoglot.errors import CorpusError, RecipeError
-from isoglot.plugins import source_of
-from isoglot.progress import Progress, lines
 
 Counts = dict[str, Counter[str]]  # counts of dropped and kept groups, by the name of a source
 Leak = Path | Collection[str] | Callable[[], Collection[str]]  # a file or folder; sentences, or what reads them

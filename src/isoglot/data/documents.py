@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import collect, first_bytes, read_lines
 from isoglot.data.xml_stream import LONGEST_TEXT, XmlStream
-from isoglot.errors import CorpusError, naming_extras
 
 LARGEST = 1 << 28  # bytes of the text of a DOCX document when unpacked, and characters of Markdown
 _LONGEST_PARAGRAPH = 100_000  # characters; of Markdown that is not one, a parser's time is quadratic

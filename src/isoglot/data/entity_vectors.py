@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.files import atomic_write, digest, first_bytes, read_lines
 from isoglot.data.readers.entities import TABLE, read_table
 from isoglot.data.vectors import open_table
-from isoglot.errors import CorpusError, EncoderError
 
 VECTORS = "entity_vectors.npy"
 Table: TypeAlias = NDArray[np.float32]

@@ -30,11 +30,12 @@ from pathlib import Path
 from time import time
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
-from isoglot.errors import CorpusError, OutputError
+from isoglot.core.errors import CorpusError, OutputError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
+BUNDLED = Path(__file__).parents[1] / "bundled"  # the text in the package
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that of several copies of a text the same one is always read
 
 LONGEST_LINE = 1 << 25  # bytes; a longer line is not sentences, and lines are read into memory completely

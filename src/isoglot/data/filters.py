@@ -28,12 +28,12 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.formats import input_format, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list, matches
 from isoglot.data.readers.jsonl import read_jsonl
 from isoglot.data.readers.tmx import read_tmx
-from isoglot.errors import CorpusError
 
 BLOCK = 4096  # groups compared at a time
 

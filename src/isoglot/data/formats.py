@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import CorpusError, OutputError, naming_extras, nearest
 from isoglot.data.documents import read_docx, read_html, read_markdown, read_subtitles
 from isoglot.data.files import (
     atomic_write,
@@ -30,7 +31,6 @@ from isoglot.data.files import (
     without_compression,
 )
 from isoglot.data.vectors import write_parquet
-from isoglot.errors import CorpusError, OutputError, naming_extras, nearest
 
 _BREAKS = re.compile(r"[\t\r\n]")
 _LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked

@@ -11,10 +11,10 @@ from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import CorpusError, shown
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
 from isoglot.data.numbers import fits
-from isoglot.errors import CorpusError, shown
 
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 

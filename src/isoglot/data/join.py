@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.filters import hash_sentence
 from isoglot.data.groups import Group
-from isoglot.errors import CorpusError
 
 
 def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | None = None) -> Iterator[Group]:

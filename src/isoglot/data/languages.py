@@ -24,8 +24,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from isoglot.core.errors import CorpusError, nearest
 from isoglot.data.numbers import shown
-from isoglot.errors import CorpusError, nearest
 
 if TYPE_CHECKING:
     from langcodes import Language

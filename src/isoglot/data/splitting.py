@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from isoglot.core.errors import naming_extras
 from isoglot.data.languages import canonical
-from isoglot.errors import naming_extras
 
 _LONGEST = 20_000  # characters looked at together, since the time of the splitter is quadratic in a paragraph's length
 

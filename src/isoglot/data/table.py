@@ -26,9 +26,9 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.tokens import Tokens
-from isoglot.errors import CorpusError
 
 Tokenize: TypeAlias = Callable[[Sequence[str]], Tokens]
 Array: TypeAlias = NDArray[Any]

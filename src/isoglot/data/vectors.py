@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.files import binary_format, first_bytes
-from isoglot.errors import CorpusError, OutputError
 
 TYPES = ("float16", "float32", "float64")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import read_blocks
 from isoglot.data.numbers import shown
-from isoglot.errors import CorpusError
 
 DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction

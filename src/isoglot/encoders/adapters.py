@@ -25,15 +25,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from isoglot.core.errors import EncoderError, nearest
 from isoglot.encoders.base import evaluating
 from isoglot.encoders.layers import read_tensors
 from isoglot.encoders.rounding import rounded
-from isoglot.errors import EncoderError, nearest
 from isoglot.model import configs, layout
 from isoglot.model.finding import ADAPTER
 
 if TYPE_CHECKING:
-    from isoglot.settings import AdapterSettings
+    from isoglot.encoders.settings import AdapterSettings
 
 FOLDER, CONFIG, WEIGHTS = ADAPTER, "adapter_config.json", "adapter_model.safetensors"
 _PREFIX = "base_model.model."  # prefix of tensor names in peft's files

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import EncoderError
 from isoglot.encoders.adapters import attached
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.loading import load
-from isoglot.errors import EncoderError
 from isoglot.model import Model
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.device import autocast, describe, resolve, settle
-from isoglot.errors import EncoderError
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.card import Card

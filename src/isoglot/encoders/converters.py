@@ -23,11 +23,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.errors import EncoderError
 from isoglot.model import layout
 from isoglot.model.tokenizer import UNKNOWN, prompted
 

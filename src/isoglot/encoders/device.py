@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor
 
-from isoglot import environment
-from isoglot.errors import EncoderError
+from isoglot.core import environment
+from isoglot.core.errors import EncoderError
 from isoglot.model.engine import full_name
 
 

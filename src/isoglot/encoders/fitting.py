@@ -31,14 +31,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.errors import EncoderError
+from isoglot.core.progress import Progress
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
-from isoglot.errors import EncoderError
 from isoglot.model import Model
 from isoglot.model.engine import checked, engine, plan
-from isoglot.progress import Progress
 
 EXACT = "float32"  # on accelerators too: bfloat16 rounds away what nearly equal vectors differ in
 FLOOR = 1e-8  # share of the largest eigenvalue; smaller ones are rounding of float32 vectors, not variance

@@ -17,11 +17,11 @@ from contextlib import suppress
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from isoglot import environment
+from isoglot.core import environment
+from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.data.files import atomic_write
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.onnx_export import build_graph
-from isoglot.errors import EncoderError, IsoglotError
 from isoglot.model.onnx import Graph, OnnxModel
 
 _FORMAT = 4  # raised when the export changes, so that cached graphs are created again

@@ -22,9 +22,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder, attribute_of
-from isoglot.errors import EncoderError
 from isoglot.model import configs, layout, packed
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import adapters, bert, onnx_export
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
@@ -25,7 +26,6 @@ from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_t
 from isoglot.encoders.pooling import POOLINGS
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.errors import EncoderError
 from isoglot.model import card, configs, layout, packaged, packed
 from isoglot.model.finding import default_name, find, folder_name
 from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer

@@ -39,14 +39,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isoglot.data.files import read_lines
+from isoglot.core.errors import EncoderError, naming_extras
+from isoglot.data.files import BUNDLED, read_lines
 from isoglot.data.tokens import pack
 from isoglot.encoders import adapters, packing
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
-from isoglot.errors import EncoderError, naming_extras
 from isoglot.model import layout, pieces
-from isoglot.settings import BUNDLED
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
 WORDS = ("input", packing.FULL, *packing.BITS)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from isoglot.errors import EncoderError, nearest
+from isoglot.core.errors import EncoderError, nearest
 from isoglot.model.packed import GROUP, SCALES, TOKENIZER, WEIGHTS
 
 FULL, HALF = "float32", "float16"

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.arguments import PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder

@@ -21,10 +21,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from isoglot.core.errors import EncoderError
 from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens, concatenate
 from isoglot.encoders.base import Encoder
-from isoglot.errors import EncoderError
 from isoglot.model import configs, layout
 
 STRIDE = 1 << 24  # more than any vocabulary; 255 towers fit into the 32 bits in which tokens are kept

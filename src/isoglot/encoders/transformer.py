@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
 from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import adapters
@@ -36,7 +36,7 @@ from isoglot.model.tokenizer import SavedTokenizer, digest, disable_extras, prom
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from isoglot.settings import AdapterSettings
+    from isoglot.encoders.settings import AdapterSettings
 
 HEADS = ("none", "tanh", "kept")
 _WIDEST = 1 << 16  # dimensions of a new layer
@@ -141,7 +141,7 @@ class TransformerEncoder(Encoder):
         if adapter is not None and self.new_layer:
             raise ValueError(f"an adapter trains no other weights, so a new layer ({self.new_layer}) would stay random")
         if adapter is not None:
-            from isoglot.settings import AdapterSettings
+            from isoglot.encoders.settings import AdapterSettings
 
             adapter = AdapterSettings(**adapter) if isinstance(adapter, Mapping) else adapter
             if not isinstance(adapter, AdapterSettings):

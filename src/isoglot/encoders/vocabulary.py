@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.core.progress import Progress
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.errors import CorpusError, EncoderError
 from isoglot.model import Model
 from isoglot.model.engine import checked
 from isoglot.model.tokenizer import SavedTokenizer, ragged
-from isoglot.progress import Progress
 
 KINDS = ("Unigram", "WordPiece", "BPE")
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback

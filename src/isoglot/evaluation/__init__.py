@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isoglot.core.plugins import Registry
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, Task
 from isoglot.evaluation.tasks.analysis import ALIGNMENT, Centroids, SentenceMap, Similarity
 from isoglot.evaluation.tasks.bucc import BITEXT, MINING
@@ -13,7 +14,6 @@ from isoglot.evaluation.tasks.linked import Linked
 from isoglot.evaluation.tasks.questions import QUESTIONS
 from isoglot.evaluation.tasks.retrieval import XSIM, CorpusSearch, Retrieval, Tatoeba
 from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL
-from isoglot.plugins import Registry
 
 _TASKS: tuple[Task, ...] = (
     Tatoeba(),

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.score import Detail, Metric, Score
 from isoglot.data.sets.importers import IMPORTERS
-from isoglot.score import Detail, Metric, Score
 
 __all__ = ["BaseTask", "Detail", "Encode", "Metric", "Score", "Task", "averages", "item_set_of", "worst"]
 

@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.errors import EvaluationError, naming_extras
+from isoglot.core.errors import shown as in_words
+from isoglot.core.score import Score, Unit
 from isoglot.data.files import atomic_write
-from isoglot.errors import EvaluationError, naming_extras
-from isoglot.errors import shown as in_words
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
@@ -40,7 +41,6 @@ from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, shown, size_of, to_document, to_text
-from isoglot.score import Score, Unit
 
 if TYPE_CHECKING:
     import pandas

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from isoglot import __version__, environment
-from isoglot.arguments import check_arguments
+from isoglot.core import __version__, environment
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import EvaluationError, shown
+from isoglot.core.progress import Progress
+from isoglot.core.score import Setting
 from isoglot.data.files import check_output, digest, exclusive
 from isoglot.data.groups import groups_of, short_row
 from isoglot.data.languages import canonical_list
 from isoglot.data.sets.normal import Row, Rows
-from isoglot.errors import EvaluationError, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
 from isoglot.evaluation.run import function, plan, run_tasks
@@ -28,8 +30,6 @@ from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.evaluation.tasks.sts import Sts
 from isoglot.evaluation.vectors import Remembered
 from isoglot.model import Model, load
-from isoglot.progress import Progress
-from isoglot.score import Setting
 
 _SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # codes of groups with unknown languages
 

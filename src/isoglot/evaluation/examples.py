@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from isoglot.errors import EvaluationError, nearest
+from isoglot.core.errors import EvaluationError, nearest
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, Sts, read_pairs
 from isoglot.report.tables import Grid

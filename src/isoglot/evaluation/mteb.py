@@ -31,9 +31,9 @@ from typing import Any
 
 from langcodes import Language
 
+from isoglot.core.score import Results, Score
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, is_language
-from isoglot.score import Results, Score
 
 if sys.version_info >= (3, 11):
     import tomllib

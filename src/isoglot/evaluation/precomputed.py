@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot import environment
+from isoglot.core import environment
+from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import atomic_write, check_output
 from isoglot.data.formats import read_texts
 from isoglot.data.vectors import open_table, require_finite
-from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import texts_of
 

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isoglot.core.errors import EvaluationError, naming_extras, nearest
+from isoglot.core.plugins import source_of
+from isoglot.core.progress import Progress
 from isoglot.data.files import collecting, content_digest
-from isoglot.errors import EvaluationError, naming_extras, nearest
+from isoglot.data.store import VectorStore
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.sets import among, get_command
@@ -21,9 +24,6 @@ from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
 from isoglot.model import Model
 from isoglot.model.base import cache_key
-from isoglot.plugins import source_of
-from isoglot.progress import Progress
-from isoglot.store import VectorStore
 
 
 class Finished(NamedTuple):

@@ -38,15 +38,15 @@ from pydantic import (
     model_validator,
 )
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import EvaluationError, nearest
+from isoglot.core.score import Detail, Metric, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
-from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, by_suite
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
-from isoglot.score import Detail, Metric, Score, Setting, Unit, main_metrics
 
 if TYPE_CHECKING:
     import pandas

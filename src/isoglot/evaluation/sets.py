@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.environment import cache_folder
+from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import collect
 from isoglot.data.languages import among
 from isoglot.data.sets import DataSet, catalogue, command, find, present
 from isoglot.data.sets.importers import find_parts
 from isoglot.data.sets.normal import Part, Rows, read
-from isoglot.environment import cache_folder
-from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import BaseTask, Task
 
 __all__ = ["SetTask", "Source", "among", "cache", "get_command", "in_memory", "in_split", "sets_of", "sources", "words"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.tasks.retrieval import ENGLISH
 from isoglot.report.charts import canvas, heat_cells, image_kind, matrix, plain, save

@@ -16,13 +16,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from isoglot.core.errors import IsoglotError
+from isoglot.core.score import Unit
 from isoglot.data.languages import is_language
-from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
 from isoglot.report.tables import Grid, counted, shown
-from isoglot.score import Unit
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import as_python
+from isoglot.core.arguments import as_python
+from isoglot.core.errors import EvaluationError
 from isoglot.data import vectors
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import EvaluationError
+from isoglot.data.store import BLOCK, VectorStore
 from isoglot.evaluation.base import Encode
-from isoglot.store import BLOCK, VectorStore
 
 
 class Remembered:

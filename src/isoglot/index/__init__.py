@@ -1,6 +1,6 @@
 """A searchable collection of sentences: vectors in shards, texts in SQLite, FAISS for approximate search."""
 
-from isoglot.errors import SearchError
+from isoglot.core.errors import SearchError
 from isoglot.index.index import Added, Hit, Index
 from isoglot.index.origin import Origin
 from isoglot.index.reading import read_sentences

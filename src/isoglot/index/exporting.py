@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from isoglot.core.errors import OutputError
 from isoglot.data.formats import write_table
 from isoglot.data.tmx import Unit, write_tmx
-from isoglot.errors import OutputError
 from isoglot.index.origin import Origin
 from isoglot.index.store import Sentence
 from isoglot.index.table import Vectors

@@ -16,13 +16,15 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
+from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
+from isoglot.core.progress import Progress
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
 from isoglot.data.formats import format_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
+from isoglot.data.store import write_rows
 from isoglot.data.vectors import not_finite
 from isoglot.data.vectors import unit as normalized
-from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.scale import Scale, measure
@@ -32,9 +34,7 @@ from isoglot.index.units import Unit, content_of, group, named
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
 from isoglot.model.engine import checked
-from isoglot.progress import Progress
 from isoglot.search import faiss_index
-from isoglot.store import write_rows
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
 Encoding = Callable[[Origin, Iterable[list[str]]], Iterator[Vectors]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import EncoderError, SearchError
+from isoglot.core.errors import EncoderError, SearchError
 from isoglot.model import load
 from isoglot.model.base import Model, encode
 from isoglot.model.loading import source_identity

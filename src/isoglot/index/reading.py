@@ -23,7 +23,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import CorpusError, shown
 from isoglot.data.files import read_lines
 from isoglot.data.formats import (
     DOCUMENTS,
@@ -42,7 +43,6 @@ from isoglot.data.readers import read
 from isoglot.data.readers.moses import read_moses
 from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import IGNORED, SCORE
-from isoglot.errors import CorpusError, shown
 from isoglot.index.store import Sentence
 from isoglot.index.units import named
 

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import SearchError
 from isoglot.data.files import read_lines
-from isoglot.errors import SearchError
 from isoglot.index.origin import encode_sentences
 from isoglot.index.table import Rows, Table
 from isoglot.model import Model

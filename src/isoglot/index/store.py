@@ -21,8 +21,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import OutputError, SearchError
 from isoglot.data.languages import UNKNOWN
-from isoglot.errors import OutputError, SearchError
 from isoglot.index.origin import Origin
 
 FORMAT = 5

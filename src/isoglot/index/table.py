@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import SearchError
+from isoglot.core.errors import SearchError
+from isoglot.data.store import HEADER, is_header
 from isoglot.search.best import LOWEST, Best
-from isoglot.store import HEADER, is_header
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]

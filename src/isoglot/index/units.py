@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby, islice
 
-from isoglot.errors import SearchError
+from isoglot.core.errors import SearchError
 from isoglot.index.store import Sentence
 
 _MOST = 10_000  # sentences of a unit, which are in memory together

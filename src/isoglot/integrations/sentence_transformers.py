@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from sentence_transformers import SentenceTransformer
 
-from isoglot.errors import EncoderError
+from isoglot.core.errors import EncoderError
 from isoglot.integrations import open_model
 from isoglot.model import Model, configs
 

@@ -13,17 +13,17 @@ from typing import Annotated, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.errors import CorpusError
+from isoglot.core.memory import check_memory
+from isoglot.core.progress import Progress
 from isoglot.data.files import check_outputs, exclusive
 from isoglot.data.splitting import splitter
-from isoglot.errors import CorpusError
-from isoglot.memory import check_memory
 from isoglot.mining import formats
 from isoglot.mining.formats import Languages, MinedPair, PairList
 from isoglot.mining.path import Runs, align_runs
 from isoglot.mining.sentences import Source, read_sentences, side_argument
 from isoglot.model import Model, load
-from isoglot.progress import Progress
 from isoglot.search.pairs import check_choice
 
 MOST = 4  # sentences in one alignment

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
 from isoglot.data import Group
 from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of

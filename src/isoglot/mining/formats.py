@@ -13,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import CorpusError, shown
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
@@ -21,7 +22,6 @@ from isoglot.data.languages import canonical_list
 from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import pair_in_name, split_name
 from isoglot.data.tmx import Unit, write_tmx
-from isoglot.errors import CorpusError, shown
 from isoglot.mining.sentences import ABSENT, Side, is_file
 from isoglot.search.pairs import check_choice
 

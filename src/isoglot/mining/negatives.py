@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isoglot.arguments import PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
+from isoglot.core.errors import CorpusError
 from isoglot.data import Group, filters
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import read, reader_of
-from isoglot.errors import CorpusError
 from isoglot.model import Model, encode, load
 from isoglot.search import hard_negatives
 

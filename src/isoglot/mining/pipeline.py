@@ -19,11 +19,11 @@ from typing import Annotated, Any, Literal, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import Minimum, PositiveInt, check_arguments, check_fields
+from isoglot.core.arguments import Minimum, PositiveInt, check_arguments, check_fields
+from isoglot.core.errors import EncoderError, shown
 from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
 from isoglot.data.splitting import splitter
 from isoglot.data.vectors import as_array, open_table, require_finite
-from isoglot.errors import EncoderError, shown
 from isoglot.mining import formats
 from isoglot.mining.formats import MinedPair, PairList
 from isoglot.mining.sentences import (

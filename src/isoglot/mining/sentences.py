@@ -25,11 +25,11 @@ import numpy as np
 from langcodes import Language
 from numpy.typing import NDArray
 
+from isoglot.core.errors import CorpusError, shown
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.formats import TABLES, input_format, read_table, read_texts, text_column
 from isoglot.data.languages import canonical
-from isoglot.errors import CorpusError, shown
 from isoglot.model.base import readable
 from isoglot.model.engine import checked
 from isoglot.search.best import Ids

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.arguments import PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
+from isoglot.core.errors import EncoderError, nearest, shown
+from isoglot.core.progress import Progress, bar
 from isoglot.data.vectors import as_array, unit
-from isoglot.errors import EncoderError, nearest, shown
 from isoglot.model import engine
 from isoglot.model.engine import Engine
 from isoglot.model.output import check_output_precision, quantize_vectors
 from isoglot.model.resumable import encode_file
 from isoglot.model.torch_half import torch_half
-from isoglot.progress import Progress, bar
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator, model_validator
 
-from isoglot.errors import EncoderError
+from isoglot.core.errors import EncoderError
 
 # Bounds of a vector, a vocabulary or a sentence, and of the number of layers: memory is allocated by them.
 Size = Annotated[int, Field(gt=0, lt=1 << 24)]

@@ -33,11 +33,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from isoglot.core.errors import EncoderError, shown
+from isoglot.core.processes import start_worker
+from isoglot.core.progress import Progress
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import EncoderError, shown
-from isoglot.processes import start_worker
-from isoglot.progress import Progress
 
 Rows = NDArray[np.floating]
 Self = TypeVar("Self", bound="Engine")

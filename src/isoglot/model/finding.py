@@ -9,8 +9,8 @@ import os
 import re
 from pathlib import Path
 
-from isoglot import environment
-from isoglot.errors import EncoderError, nearest, shown
+from isoglot.core import environment
+from isoglot.core.errors import EncoderError, nearest, shown
 from isoglot.model import packaged
 from isoglot.model.packaged import DEFAULT
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EncoderError, IsoglotError, OutputError
 from isoglot.data.files import (
     content_digest,
     exclusive,
@@ -29,7 +30,6 @@ from isoglot.data.files import (
     temporary_folders,
     writing,
 )
-from isoglot.errors import EncoderError, IsoglotError, OutputError
 from isoglot.model import configs, packed
 from isoglot.model.configs import read_json as read_json
 from isoglot.model.tokenizer import SavedTokenizer, unpadded

@@ -8,9 +8,9 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from isoglot import environment
-from isoglot.arguments import PositiveInt, check_arguments
-from isoglot.errors import EncoderError
+from isoglot.core import environment
+from isoglot.core.arguments import PositiveInt, check_arguments
+from isoglot.core.errors import EncoderError
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import EncoderError
+from isoglot.core.errors import EncoderError
 
 
 class MtebModel:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EncoderError
 from isoglot.data.files import digest as digest_of_file
 from isoglot.data.tokens import Tokens
-from isoglot.errors import EncoderError
 from isoglot.model import configs, layout, pieces
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from isoglot import environment
+from isoglot.core import environment
+from isoglot.core.errors import EncoderError, nearest
 from isoglot.data.files import content_digest, digest, exclusive, file_state
-from isoglot.errors import EncoderError, nearest
 from isoglot.model import card, layout
 from isoglot.model.torch_half import torch_half
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import EncoderError
+from isoglot.core.errors import EncoderError
 
 Array = NDArray[Any]
 

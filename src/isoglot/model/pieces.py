@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.errors import EncoderError
 from isoglot.model import packed
 from isoglot.model.tokenizer import SPACE, disable_extras, replace_surrogates
 

@@ -1,6 +1,6 @@
 """Encodes texts into a file of vectors, and resumes after an interruption, even by kill -9 or a power cut.
 
-Rows are kept in `isoglot.store.Rows`, a block for each window of some thousand texts, together with a digest of all
+Rows are kept in `isoglot.data.store.Rows`, a block for each window of some thousand texts, with a digest of all
 texts so far: texts that were done are read again and compared, not encoded. Windows depend on the texts, not on where a
 run stopped, so the finished file has the same bytes as after an uninterrupted run.
 """
@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EncoderError, OutputError
+from isoglot.core.progress import Progress
 from isoglot.data.files import check_output, exclusive
 from isoglot.data.formats import read_texts
-from isoglot.errors import EncoderError, OutputError
+from isoglot.data.store import Rows, journal_of
 from isoglot.model.engine import Engine, Window, engine, plan
-from isoglot.progress import Progress
-from isoglot.store import Rows, journal_of
 
 _STEP = 16_384  # texts compared at a time
 _WHAT = {"encoder": "model", "settings": "set of settings"}

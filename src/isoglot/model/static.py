@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.errors import EncoderError
 from isoglot.model import layout, packed, words
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows

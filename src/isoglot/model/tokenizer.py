@@ -22,8 +22,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.errors import EncoderError
 
 UNKNOWN = "<unk>"
 SPACE = "\u2581"  # marks the space before a word

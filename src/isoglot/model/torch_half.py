@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from isoglot.errors import naming_extras
+from isoglot.core.errors import naming_extras
 
 
 def torch_half(module: str) -> Any:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.core.options import check_values
+from isoglot.core.plugins import Registry
 from isoglot.encoders.base import Encoder
-from isoglot.errors import RecipeError, nearest, shown
 from isoglot.objectives.additive_margin import AdditiveMargin
 from isoglot.objectives.base import Losses, Objective, Sum
 from isoglot.objectives.contrastive_tension import ContrastiveTension
@@ -20,8 +22,6 @@ from isoglot.objectives.info_nce import InfoNCE
 from isoglot.objectives.multi_positive import MultiPositive
 from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.objectives.soft_contrastive import SoftContrastive
-from isoglot.options import check_values
-from isoglot.plugins import Registry
 
 _OWN: dict[str, type[Objective]] = {
     "additive_margin": AdditiveMargin,

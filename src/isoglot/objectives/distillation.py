@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from isoglot.core.errors import RecipeError
 from isoglot.data.batch import Batch
-from isoglot.errors import RecipeError
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import pick, unit
 from isoglot.objectives.teaching import places, teacher_vectors

@@ -16,12 +16,12 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor, nn
 
+from isoglot.core.options import LARGEST
 from isoglot.data.batch import Batch, send
 from isoglot.data.tokens import pack, padding_on
 from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature
 from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.queues import random_queues
-from isoglot.options import LARGEST
 
 KEY = "momentum_key"  # the column of the batch that contains the keys
 NOTHING = torch.iinfo(torch.int64).min  # key of a vector that belongs to no sentence

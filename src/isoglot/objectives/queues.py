@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from isoglot.memory import check_memory
+from isoglot.core.memory import check_memory
 
 
 def random_queues(encoder: nn.Module, length: int, seed: int) -> Tensor:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data.batch import Batch, send
 from isoglot.data.languages import canonical
-from isoglot.errors import CorpusError, RecipeError
 from isoglot.objectives.kernel import unit
 
 

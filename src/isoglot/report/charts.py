@@ -20,9 +20,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EvaluationError
+from isoglot.core.score import Detail
 from isoglot.data.files import atomic_write
-from isoglot.errors import EvaluationError
-from isoglot.score import Detail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

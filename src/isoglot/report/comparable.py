@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from isoglot.errors import EvaluationError, nearest
-from isoglot.score import Score, main_metrics
+from isoglot.core.errors import EvaluationError, nearest
+from isoglot.core.score import Score, main_metrics
 
 Key = tuple[str, str, str]  # task, metric, subset
 Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from isoglot import __version__, environment
+from isoglot.core import __version__, environment
 from isoglot.data.languages import english_name, is_language
 from isoglot.report.tables import Grid
 

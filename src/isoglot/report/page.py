@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isoglot import __version__
+from isoglot.core import __version__
+from isoglot.core.errors import EvaluationError, naming_extras
+from isoglot.core.score import Detail, Results, Score, main_metrics
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import among, canonical_list, english_name, is_language, tag
-from isoglot.errors import EvaluationError, naming_extras
 from isoglot.report import charts
 from isoglot.report.comparable import alike
 from isoglot.report.html import ENVIRONMENT, Tables, called, facts, languages_in
 from isoglot.report.plot import Sentence, picture
 from isoglot.report.tables import MANY, Grid, by_language, counted, labelled, scale, shown, side_by_side
-from isoglot.score import Detail, Results, Score, main_metrics
 
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
 # A task with at most `_FEW_SUBSETS` is shown completely in the summary, of others the first `_FIRST`.

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import NonNegativeInt, PositiveInt, as_python, check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, as_python, check_arguments
+from isoglot.core.errors import EvaluationError, naming_extras, nearest
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list, english_name
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, save
 from isoglot.report.html import ENVIRONMENT, facts
 from isoglot.report.tables import counted

@@ -13,9 +13,9 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.core.score import Score, Unit
 from isoglot.data.files import atomic_write
 from isoglot.report.comparable import alike
-from isoglot.score import Score, Unit
 
 if TYPE_CHECKING:
     from rich.table import Table

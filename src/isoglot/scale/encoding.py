@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from isoglot.arguments import PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
+from isoglot.core.errors import EncoderError, nearest
 from isoglot.data.files import atomic_write, digest, without_compression
 from isoglot.data.formats import read_texts
-from isoglot.errors import EncoderError, nearest
 from isoglot.model import Model, load
 from isoglot.model.engine import limit_cores
 from isoglot.model.finding import find

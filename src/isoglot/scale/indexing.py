@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
 from isoglot.index import Index, Origin, Sentence
 from isoglot.index.origin import encode_sentences
 from isoglot.model import Model

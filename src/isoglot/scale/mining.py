@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
 from isoglot.data.files import content_digest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, in_order

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.vectors import open_table
-from isoglot.errors import CorpusError, EncoderError
 
 
 @dataclass(frozen=True, slots=True)

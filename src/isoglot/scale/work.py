@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from isoglot.arguments import Minimum, NonNegativeInt, PositiveInt, check_fields
-from isoglot.errors import IsoglotError
+from isoglot.core.arguments import Minimum, NonNegativeInt, PositiveInt, check_fields
+from isoglot.core.errors import IsoglotError
 
 LOCAL = "local"
 _AHEAD = 3  # submitted pieces per running one, so that no worker waits and memory stays bounded

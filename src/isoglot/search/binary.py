@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
 from isoglot.search.best import Best
 from isoglot.search.exact import BUDGET, Metric, rescore
 

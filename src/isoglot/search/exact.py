@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
 from isoglot.data.vectors import not_finite, unit
 from isoglot.search.best import LOWEST, Best, Floats, Ids
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint

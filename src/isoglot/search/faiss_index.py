@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
-from isoglot.errors import SearchError, nearest
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import SearchError, nearest
 from isoglot.search.best import Best, Floats, Ids
 from isoglot.search.exact import BUDGET, Neighbours, load, neighbours, rescore
 

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
-from isoglot.errors import nearest, shown
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import nearest, shown
 from isoglot.search.best import Ids
 from isoglot.search.checkpoint import Checkpoint
 from isoglot.search.exact import BUDGET, Neighbours, neighbours

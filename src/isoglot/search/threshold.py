@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
 from isoglot.search.exact import Neighbours
 from isoglot.search.pairs import MARGINS, Doubles, Pairs, check_choice
 

@@ -6,7 +6,7 @@ mount; `serve` runs it on uvicorn.
 
 from __future__ import annotations
 
-from isoglot.errors import SearchError
+from isoglot.core.errors import SearchError
 
 try:
     from isoglot.serve.application import create_app

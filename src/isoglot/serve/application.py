@@ -25,9 +25,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from isoglot.arguments import check_arguments
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.languages import canonical, tag
-from isoglot.errors import CorpusError, IsoglotError
 from isoglot.index import Hit, Index
 from isoglot.index.index import with_equal_text
 from isoglot.index.origin import encode_queries

@@ -18,8 +18,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from isoglot.arguments import check_arguments
-from isoglot.errors import SearchError
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import SearchError
 from isoglot.serve.limits import Limits
 from isoglot.serve.replies import HEADERS, Problem
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import RecipeError, nearest, shown
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
-from isoglot.errors import RecipeError, nearest, shown
 from isoglot.evaluation.base import Encode, Metric, Score, Task
 from isoglot.evaluation.run import announced, function, plan, run_tasks
 from isoglot.training import ranks

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from isoglot.core.errors import CheckpointError, OutputError
 from isoglot.data.files import atomic_write, digest, remove_temporary
-from isoglot.errors import CheckpointError, OutputError
 
 KEPT = 2
 _NAME = re.compile(r"step-\d{8}\.(pt|json)")

@@ -18,12 +18,12 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import torch
 
-from isoglot import __version__, environment
-from isoglot.arguments import check_arguments
-from isoglot.data.files import atomic_write, check_output, content_digest, digest
-from isoglot.errors import CheckpointError
-from isoglot.recipe import dumps
-from isoglot.settings import BUNDLED, Recipe
+from isoglot.core import __version__, environment
+from isoglot.core.arguments import check_arguments
+from isoglot.core.errors import CheckpointError
+from isoglot.data.files import BUNDLED, atomic_write, check_output, content_digest, digest
+from isoglot.training.recipe import dumps
+from isoglot.training.settings import Recipe
 
 _KINDS = (".json", ".jsonl", ".md", ".tex", ".npz", ".html", ".svg")  # results; weights are known by their digests
 _LEFT_OUT = {"model", "best", "checkpoints", "tensorboard", "wandb"}

@@ -26,6 +26,8 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
+from isoglot.core.environment import cache_folder
+from isoglot.core.errors import CheckpointError, IsoglotError, OutputError
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
@@ -33,16 +35,14 @@ from isoglot.data.languages import canonical
 from isoglot.data.table import Array
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import random_state, set_random_state, settle
-from isoglot.environment import cache_folder
-from isoglot.errors import CheckpointError, IsoglotError, OutputError
 from isoglot.model import layout
 from isoglot.model.card import Card, Data
-from isoglot.settings import Recipe, StageSettings, StreamSettings
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.freeze import circumstances
 from isoglot.training.progress import Meter, Report, RunLog, Status
 from isoglot.training.recipes import check, choices_of, files_of, inputs_of, make_encoder, open_objectives, record_of
+from isoglot.training.settings import Recipe, StageSettings, StreamSettings
 from isoglot.training.step import Chunks, StepLimits, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_columns
 from isoglot.training.trackers import check as trackers_of

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isoglot.errors import RecipeError
-from isoglot.settings import OptimizerSettings
+from isoglot.core.errors import RecipeError
+from isoglot.training.settings import OptimizerSettings
 
 
 class AdamW(torch.optim.AdamW):

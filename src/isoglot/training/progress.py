@@ -20,8 +20,8 @@ from rich.progress import Progress as Bar
 from rich.table import Column
 from rich.text import Text
 
+from isoglot.core.progress import clock
 from isoglot.data.files import atomic_write, writing
-from isoglot.progress import clock
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
 from isoglot.training.trackers import Trackers

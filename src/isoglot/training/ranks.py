@@ -15,9 +15,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from isoglot.core.errors import IsoglotError
 from isoglot.data.batch import Batch
 from isoglot.data.tokens import Tokens
-from isoglot.errors import IsoglotError
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model, engine
 

@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isoglot.core.environment import cache_folder
+from isoglot.core.errors import CorpusError, EncoderError, RecipeError, nearest, shown
+from isoglot.core.memory import check_memory
+from isoglot.core.plugins import source_of
+from isoglot.core.progress import elapsed
 from isoglot.data.corpus import FileSource, Leak, composition, untokenised
 from isoglot.data.files import atomic_write, collecting, content_digest
 from isoglot.data.languages import canonical
@@ -20,37 +25,25 @@ from isoglot.data.readers import check as check_reader
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.loading import digest_of
+from isoglot.encoders.settings import BackboneSettings, StaticSettings, TowersSettings, TwinsSettings
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
-from isoglot.environment import cache_folder
-from isoglot.errors import CorpusError, EncoderError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import data_digest, texts_of
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
-from isoglot.memory import check_memory
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
-from isoglot.plugins import source_of
-from isoglot.progress import elapsed
-from isoglot.recipe import PACKAGED
-from isoglot.settings import (
-    BackboneSettings,
-    ObjectiveSettings,
-    Recipe,
-    StaticSettings,
-    StreamSettings,
-    TowersSettings,
-    TwinsSettings,
-)
 from isoglot.training.best import Choice, Dev, find, require_one_direction
 from isoglot.training.freeze import name_files
 from isoglot.training.progress import Report
+from isoglot.training.recipe import PACKAGED
+from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

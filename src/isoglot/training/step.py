@@ -23,12 +23,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from isoglot.core.errors import CheckpointError
 from isoglot.data.batch import Batch, send
 from isoglot.data.batching import Batches, Position
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import autocast, random_state, set_random_state
-from isoglot.errors import CheckpointError
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 

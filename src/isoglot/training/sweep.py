@@ -40,15 +40,17 @@ from typing import Any, Literal
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from isoglot import __version__, environment
-from isoglot import recipe as recipes
-from isoglot.arguments import NonNegativeInt, PositiveInt
+from isoglot.core import __version__, environment
+from isoglot.core.arguments import NonNegativeInt, PositiveInt
+from isoglot.core.errors import EvaluationError, RecipeError, nearest, shown
+from isoglot.core.processes import end_with_parent
+from isoglot.core.progress import clock
+from isoglot.core.score import Score, main_metrics
 from isoglot.data.files import atomic_write, check_json, check_output, check_outputs, collecting
 from isoglot.encoders import Encoder, fit_flow, fit_whitening
 from isoglot.encoders import load as load_encoder
 from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
-from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, Difference, compare, p_shown, spread
 from isoglot.evaluation.evaluate import evaluate
@@ -58,17 +60,15 @@ from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.suites import SUITES, Column, ColumnTable, Key, columns_of
 from isoglot.model import Model, load
-from isoglot.processes import end_with_parent
-from isoglot.progress import clock
-from isoglot.recipe import PACKAGED
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
 from isoglot.report.tables import NOTHING, Grid, save_tables, scale, to_document, to_text
-from isoglot.score import Score, main_metrics
-from isoglot.settings import Recipe
+from isoglot.training import recipe as recipes
 from isoglot.training.freeze import circumstances, name_files, settings_of, without_none
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
+from isoglot.training.recipe import PACKAGED
 from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, files_of, inputs_of, make_encoder
+from isoglot.training.settings import Recipe
 from isoglot.training.trackers import check as trackers_of
 
 if sys.version_info >= (3, 11):

@@ -18,20 +18,21 @@ from time import monotonic
 import numpy as np
 import torch
 
+from isoglot.core.environment import cache_folder
+from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
+from isoglot.data.store import BLOCK, Rows, VectorStore
 from isoglot.data.table import Array, GroupTable
 from isoglot.data.vectors import open_array
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
-from isoglot.environment import cache_folder
-from isoglot.errors import CorpusError, EncoderError
+from isoglot.encoders.settings import OpenedSettings
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model
 from isoglot.model.base import cache_key
-from isoglot.settings import OpenedSettings, Recipe, TeacherSettings
-from isoglot.store import BLOCK, Rows, VectorStore
 from isoglot.training import ranks
+from isoglot.training.settings import Recipe, TeacherSettings
 
 _SILENCE = 30.0  # seconds between two lines about a long computation
 

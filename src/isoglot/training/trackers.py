@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from isoglot.core.errors import RecipeError, nearest
 from isoglot.data.files import atomic_write
-from isoglot.errors import RecipeError, nearest
 
 LOG = logging.getLogger("isoglot")
 

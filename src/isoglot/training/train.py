@@ -21,8 +21,10 @@ import numpy as np
 import torch
 from pydantic import ValidationError
 
-from isoglot import environment
-from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core import environment
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.errors import RecipeError, shown
+from isoglot.core.progress import Progress, is_interactive
 from isoglot.data.batching import Batching
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import atomic_write, check_json, check_output
@@ -30,8 +32,8 @@ from isoglot.data.groups import Group, Languages, digest_of, groups_of, short_ro
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import resolve, settle
+from isoglot.encoders.settings import AdapterSettings
 from isoglot.encoders.twins import Twins
-from isoglot.errors import RecipeError, shown
 from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as tasks_of
@@ -39,10 +41,13 @@ from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.model import Model, packaged
 from isoglot.objectives import Objective
 from isoglot.objectives import check as check_objective
-from isoglot.progress import Progress, is_interactive
-from isoglot.recipe import load as load_recipe
-from isoglot.settings import (
-    AdapterSettings,
+from isoglot.training import ranks
+from isoglot.training.best import Dev
+from isoglot.training.loop import Outcome, run
+from isoglot.training.progress import Display, Report, Status
+from isoglot.training.recipe import load as load_recipe
+from isoglot.training.recipes import choices_of, copies_of
+from isoglot.training.settings import (
     EvaluationSettings,
     ObjectiveSettings,
     OptimizerSettings,
@@ -52,11 +57,6 @@ from isoglot.settings import (
     StreamSettings,
     TeacherSettings,
 )
-from isoglot.training import ranks
-from isoglot.training.best import Dev
-from isoglot.training.loop import Outcome, run
-from isoglot.training.progress import Display, Report, Status
-from isoglot.training.recipes import choices_of, copies_of
 
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
@@ -247,7 +247,7 @@ def _encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:
         return encoder
     raise TypeError(
         f"model must be an encoder (isoglot.load), the name of one, or a recipe, not a {type(model).__name__}"
-        + ("; settings in a dict are read by isoglot.recipe.parse" if isinstance(model, Mapping) else "")
+        + ("; settings in a dict are read by isoglot.training.recipe.parse" if isinstance(model, Mapping) else "")
     )
 
 

@@ -27,9 +27,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoglot.arguments import PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
+from isoglot.core.errors import IsoglotError, RecipeError
 from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, temporary_folder, work_folder
-from isoglot.errors import IsoglotError, RecipeError
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.wikipedia.entities import (
     Entity,

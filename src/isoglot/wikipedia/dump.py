@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import CutShortError
 from isoglot.data.numbers import whole
 from isoglot.data.xml_stream import Gathered, XmlError, XmlStream
-from isoglot.errors import CorpusError
 from isoglot.wikipedia.titles import WIKIS, Names, language_of
 
 _KEPT = frozenset({"title", "ns", "text", "dbname", "base", "namespace"})

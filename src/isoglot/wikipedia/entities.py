@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import CutShortError, read_lines
-from isoglot.errors import CorpusError
 from isoglot.wikipedia.titles import Names, key_of, normal
 
 HOPS = 8  # of redirects to redirects

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from isoglot.arguments import PositiveInt, check_fields
+from isoglot.core.arguments import PositiveInt, check_fields
+from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.entity_vectors import wikipedia2vec
 from isoglot.data.files import temporary_folder
-from isoglot.errors import CorpusError, EncoderError
 from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.dump import Dump, open_dump, pages
 

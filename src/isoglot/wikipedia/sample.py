@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import NonNegativeInt, PositiveInt, check_fields
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_fields
+from isoglot.core.errors import RecipeError
 from isoglot.data.files import atomic_write
-from isoglot.errors import RecipeError
 from isoglot.wikipedia.dump import Dump
 from isoglot.wikipedia.entities import has_types, labels_of, types_of
 from isoglot.wikipedia.shards import read_shards

@@ -17,9 +17,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
+from isoglot.core.errors import IsoglotError
+from isoglot.core.processes import start_worker
 from isoglot.data.files import atomic_write
-from isoglot.errors import IsoglotError
-from isoglot.processes import start_worker
 
 T = TypeVar("T")
 SHARD, JOB = 2048, 16  # items per shard on disk, items per call of a process

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from isoglot.arguments import PositiveInt
-from isoglot.errors import IsoglotError
+from isoglot.core.arguments import PositiveInt
+from isoglot.core.errors import IsoglotError
 from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.readers import read_folder, read_moses
 from isoglot.data.readers.aligned import split_name
-from isoglot.errors import CorpusError
 
 SENTENCE = st.text(st.characters(exclude_characters="\0\n\r\ufeff", exclude_categories=["Cs"]), max_size=20).filter(
     str.strip

@@ -6,9 +6,9 @@ import builtins
 
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data import Group
 from isoglot.data.readers import read_dataset
-from isoglot.errors import CorpusError
 
 ROWS = [{"id": 1, "a": "Hi", "b": "Hallo", "n": "No"}, {"id": 2, "a": "Yes", "b": None, "n": ""}]
 

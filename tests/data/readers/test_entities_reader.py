@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.batching import Batches, Batching
 from isoglot.data.readers import read, read_entities
 from isoglot.data.table import GroupTable
-from isoglot.errors import CorpusError
 from toys import ToyEncoder
 
 IDS = [f"Q{number}" for number in (64, 90, 220, 585, 70, 1741)]

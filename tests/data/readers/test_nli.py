@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import published
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.readers import read_nli
-from isoglot.errors import CorpusError
 
 CELL = st.text(st.characters(exclude_characters="\0\r\ufeff", exclude_categories=["Cs"]), max_size=15)
 SENTENCE = CELL.filter(str.strip)

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from isoglot import recipe as recipes
+from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data import Group
 from isoglot.data.readers import READERS, check, files_of, read, read_sentences
-from isoglot.errors import CorpusError, RecipeError
+from isoglot.training import recipe as recipes
 
 
 def test_a_reader_is_reached_by_name(tmp_path):

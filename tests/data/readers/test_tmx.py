@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.readers import read_tmx
-from isoglot.errors import CorpusError
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'

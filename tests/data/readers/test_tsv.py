@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.readers import read_tsv
-from isoglot.errors import CorpusError
 
 CELL = st.text(st.characters(exclude_characters="\0\n\r\t\ufeff", exclude_categories=["Cs"]), max_size=20)
 SENTENCE = CELL.filter(str.strip)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read
-from isoglot.errors import CorpusError
 
 TSV = [
     ("Hello there\tHallo\n", ":1: .*language code of each column, and 'Hello there' is not a language code"),

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from conftest import published
+from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read_xnli
-from isoglot.errors import CorpusError
 
 LANGUAGES = {"en": "eng", "de": "deu", "fr": "fra", "sw": "swa"}
 WORDS = {0: "entailment", 1: "neutral", 2: "contradiction"}

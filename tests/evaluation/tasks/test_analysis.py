@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.special import hyp0f1
 
 from conftest import DATA, published
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.analysis import (
     FEW,

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from conftest import DATA, published
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.bucc import BITEXT, MINING, find, load
 from isoglot.search import mine, quality, tune

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from conftest import DATA, published
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Row, Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.sets import sources

@@ -13,9 +13,9 @@ from cases import by_text
 from cases_classification import pawsx_data, put
 from torch.nn.functional import dropout
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import TransformerEncoder
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks import finetune
 from isoglot.evaluation.tasks.classification import PAWS_X

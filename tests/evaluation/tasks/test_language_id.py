@@ -7,7 +7,7 @@ import pytest
 from cases import by_last_word, by_text, random_vector
 from cases_classification import lingua_data, put, xnli_data
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.tasks.classification import STRENGTHS
 from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua, probe
 

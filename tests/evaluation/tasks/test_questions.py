@@ -10,7 +10,7 @@ from cases import random_vector
 from cases_questions import lines
 from folders import write
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import function

@@ -15,8 +15,8 @@ from folders import numbered, tatoeba, write
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from isoglot.core.errors import EvaluationError, IsoglotError
 from isoglot.data.groups import Group
-from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score, averages
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.tasks.retrieval import (

@@ -34,8 +34,8 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from conftest import DATA, published
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Row, Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.sts import (
     ENGLISH,

@@ -14,6 +14,9 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import CorpusError, RecipeError, nearest, shown
+from isoglot.core.options import check_values
+from isoglot.core.plugins import Registry
 from isoglot.data.formats import DOCUMENTS, input_format
 from isoglot.data.groups import Group
 from isoglot.data.readers.dataset import read_dataset
@@ -28,9 +31,6 @@ from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import read_tsv
 from isoglot.data.readers.xliff import read_xliff
 from isoglot.data.readers.xnli import read_xnli
-from isoglot.errors import CorpusError, RecipeError, nearest, shown
-from isoglot.options import check_values
-from isoglot.plugins import Registry
 
 __all__ = [
     "READERS",

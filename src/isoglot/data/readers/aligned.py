@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import read_lines, without_compression
 from isoglot.data.groups import Group
 from isoglot.data.languages import is_language
-from isoglot.errors import CorpusError
 
 # File extensions that are also language codes, but not meant as such.
 _ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "tmx", "tsv", "txt", "xml", "zip"}

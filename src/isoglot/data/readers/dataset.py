@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import OnUnknown
-from isoglot.errors import CorpusError
 
 
 def read_dataset(

@@ -15,11 +15,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import json_object, read_lines, stored
 from isoglot.data.groups import Group
 from isoglot.data.languages import OnUnknown, canonical_or_skip
 from isoglot.data.numbers import whole
-from isoglot.errors import CorpusError
 
 SENTENCES, TABLE = "sentences.jsonl", "entities.tsv"
 NONE = -1  # instead of a hard entity that an instance does not have

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.formats import DOCUMENTS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read, reader_of
 from isoglot.data.readers.aligned import read_aligned, split_name
-from isoglot.errors import CorpusError
 
 
 def read_files(

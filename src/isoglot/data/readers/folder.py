@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical, canonical_list, matches
 from isoglot.data.readers.aligned import read_aligned, split_name
-from isoglot.errors import CorpusError
 
 
 def read_folder(

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write
 from isoglot.data.formats import read_records
 from isoglot.data.groups import Group, group_of
 from isoglot.data.languages import UNKNOWN, OnUnknown, canonical
-from isoglot.errors import CorpusError
 
 
 def read_jsonl(

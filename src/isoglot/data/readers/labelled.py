@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError, shown
 from isoglot.data.files import read_lines, stored, without_compression
 from isoglot.data.formats import read_records, read_table
-from isoglot.errors import CorpusError, shown
 
 COLUMNS = {
     "premise": ("sentence1", "premise", "s1", "sentence_a"),

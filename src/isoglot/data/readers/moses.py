@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical, canonical_list
 from isoglot.data.readers.aligned import pair_in_name, read_aligned, split_name
-from isoglot.errors import CorpusError
 
 
 def read_moses(

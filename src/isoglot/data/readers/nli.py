@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.formats import table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers.labelled import labelled_rows
-from isoglot.errors import CorpusError
 
 _HEADERS = {
     *(("sent0", "sent1", "hard_neg"), ("sent0", "sent1")),

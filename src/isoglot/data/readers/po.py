@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import read_lines
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list
-from isoglot.errors import CorpusError, naming_extras
 
 _LINE = re.compile(r"line (\d+)")
 

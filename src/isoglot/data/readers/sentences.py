@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import read_lines
 from isoglot.data.formats import DOCUMENTS, input_format, read_texts
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
-from isoglot.errors import CorpusError
 
 
 def read_sentences(

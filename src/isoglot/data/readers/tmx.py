@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.languages import OnUnknown, canonical_or_skip
 from isoglot.data.xml_stream import read_elements, text_of
-from isoglot.errors import CorpusError
 
 _CODE = {"bpt", "ept", "it", "ph", "ut"}
 _LAYOUT = re.compile(r"[ \t\r\n]+")

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import CorpusError, shown
 from isoglot.data.formats import read_table
 from isoglot.data.groups import Group, group_of, roles_in
 from isoglot.data.languages import OnUnknown, canonical, is_language
 from isoglot.data.numbers import finite
-from isoglot.errors import CorpusError, shown
 
 SCORE = "score"
 IGNORED = "_"

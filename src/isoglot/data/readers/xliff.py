@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list
 from isoglot.data.xml_stream import read_elements, text_of
-from isoglot.errors import CorpusError
 
 _CODE = {"bpt", "ept", "it", "ph", "ut", "sub"}
 _UNITS = ("trans-unit", "segment")  # of 1.2 and of 2.x

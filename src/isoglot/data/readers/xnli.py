@@ -17,11 +17,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import stored
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical, canonical_list, is_language
 from isoglot.data.readers.labelled import labelled_rows
-from isoglot.errors import CorpusError
 
 Mode = Literal["triplets", "groups", "pairs"]
 Draw = Literal["paper", "repo"]

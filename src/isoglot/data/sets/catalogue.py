@@ -26,10 +26,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from isoglot.core.errors import CorpusError, nearest
 from isoglot.data.files import stored
 from isoglot.data.languages import is_language
 from isoglot.data.sets.content import Content
-from isoglot.errors import CorpusError, nearest
 
 FILES = Path(str(resources.files(__package__)))
 

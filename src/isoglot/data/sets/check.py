@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import COMPRESSED, stored
 from isoglot.data.sets.catalogue import Count, DataSet, read_manifest
 from isoglot.data.sets.content import Content, measure
-from isoglot.errors import CorpusError
 
 LOCK = "checksums.tsv"
 DOWNLOADS = ".downloads"  # folder of the downloads of an incomplete set

@@ -12,11 +12,11 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import read_blocks, read_lines
 from isoglot.data.formats import csv_cells
 from isoglot.data.sets.exports import records
 from isoglot.data.sets.normal import Row
-from isoglot.errors import CorpusError
 
 ANY_SCALE = (-math.inf, math.inf)
 # Place, place of the cell that comes from a second file (else the same), cells by the names of their columns.

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import decompressed
-from isoglot.errors import CorpusError
 
 BLOCK = 1 << 18
 

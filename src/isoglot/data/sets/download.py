@@ -16,9 +16,9 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write, writing
 from isoglot.data.sets.content import BLOCK
-from isoglot.errors import CorpusError
 
 # Address, bytes received so far, total bytes if the server announced them.
 Transfer = Callable[[str, int, int | None], None]

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import COMPRESSED
 from isoglot.data.formats import read_records
-from isoglot.errors import CorpusError
 
 _SHARD = re.compile(r"-(\d+)(?:-of-(\d+))?(?:-[0-9a-f]+)?\.")
 _PLACES = ("", "mteb", "datasets", "data")

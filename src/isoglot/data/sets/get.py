@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write, check_output, exclusive, stored
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, find, manifest
 from isoglot.data.sets.check import DOWNLOADS, LOCK, check, counted
@@ -23,7 +24,6 @@ from isoglot.data.sets.content import Content, blocks, measure
 from isoglot.data.sets.download import Network, Transfer, download
 from isoglot.data.sets.normalise import put, step
 from isoglot.data.sets.unpack import extract, safe
-from isoglot.errors import CorpusError
 
 _HUB = "https://huggingface.co"
 _LISTED = 1000  # maximum entries in a page of a listing, which does not state the total

@@ -16,13 +16,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
+from isoglot.core.errors import CorpusError, OutputError, nearest
 from isoglot.data.files import COMPRESSED, check_output, exclusive, read_lines, remove_temporary
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.sets.columns import ANY_SCALE, Columns
 from isoglot.data.sets.exports import export, records, subsets
 from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, imported, parts_of
-from isoglot.errors import CorpusError, OutputError, nearest
 
 Find = Callable[[Path], Iterator[Parts]]  # the parts in each place, of which the first that has a split counts
 

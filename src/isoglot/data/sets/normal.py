@@ -24,9 +24,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.files import atomic_write, collect, content_digest, json_object, read_lines
 from isoglot.data.sets.content import measure
-from isoglot.errors import CorpusError, OutputError
 
 VERSION = 1  # version of the importers; increase it when one of them yields other rows for the same files
 MANIFEST = "normal.json"

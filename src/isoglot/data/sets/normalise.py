@@ -17,11 +17,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write, content_digest, stored
 from isoglot.data.filters import normalise, test_sentences
 from isoglot.data.sets.catalogue import command, find
 from isoglot.data.sets.content import Content, Measure, blocks, is_compressed
-from isoglot.errors import CorpusError
 
 
 def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content | None, where: str) -> Content:

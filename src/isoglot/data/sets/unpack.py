@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from isoglot.core.errors import CorpusError
 from isoglot.data.sets.content import BLOCK
-from isoglot.errors import CorpusError
 
 LIMIT = 16 << 30  # unpacked bytes per archive; the largest in the catalogue has about 2 GB
 

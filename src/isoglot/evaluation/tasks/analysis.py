@@ -36,8 +36,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.languages import canonical, is_language
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import SetTask, Source, among, in_split
 from isoglot.evaluation.tasks import retrieval, sts

@@ -23,8 +23,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, worst
 from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places

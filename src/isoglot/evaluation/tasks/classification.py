@@ -37,8 +37,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources, words
 from isoglot.evaluation.tasks.linear import Floats, Ids, apply, best_layers

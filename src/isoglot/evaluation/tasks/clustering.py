@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score
 from isoglot.evaluation.sets import SetTask, Source, words
 from isoglot.evaluation.vectors import embed_rows

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, gold_of

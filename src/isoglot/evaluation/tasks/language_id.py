@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Metric, Score
 from isoglot.evaluation.sets import SetTask, Source, among, in_split
 from isoglot.evaluation.tasks.classification import (

@@ -16,9 +16,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import read_lines, stored
 from isoglot.data.readers.entities import SENTENCES, read_entities
-from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.tasks.retrieval import ENGLISH

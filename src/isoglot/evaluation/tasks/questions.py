@@ -20,8 +20,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import SetTask, Source, among, sources
 from isoglot.evaluation.tasks.retrieval import cosine_mistakes

@@ -32,11 +32,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import stored
 from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources, words
 from isoglot.evaluation.vectors import embed, embed_rows, unit

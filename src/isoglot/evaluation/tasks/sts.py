@@ -27,8 +27,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, in_memory, in_split, words
 from isoglot.evaluation.statistics import STATISTICS

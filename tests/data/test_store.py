@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot import store as storing
-from isoglot.errors import CorpusError, OutputError
-from isoglot.store import Rows, VectorStore, journal_of, map_rows, write_rows
+from isoglot.core.errors import CorpusError, OutputError
+from isoglot.data import store as storing
+from isoglot.data.store import Rows, VectorStore, journal_of, map_rows, write_rows
 
 WIDTH = 3
 NOTE = {"of": "tests"}
@@ -209,7 +209,7 @@ def vector_of(text):
 
 
 def test_only_what_is_missing_is_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr("isoglot.store.BLOCK", 2)
+    monkeypatch.setattr("isoglot.data.store.BLOCK", 2)
     asked = []
 
     def compute(texts):
@@ -274,7 +274,7 @@ WRITER = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from isoglot import store
+from isoglot.data import store
 folder, texts, value, end = sys.argv[1:]
 opened = store.VectorStore(Path(folder))
 print("open", flush=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from isoglot.errors import RecipeError, nearest, shown
+from isoglot.core.errors import RecipeError, nearest, shown
 
 LARGEST = 2**32 - 1  # of integers: seeds have 32 bits
 

@@ -7,13 +7,13 @@ from command_line import as_function
 
 import isoglot
 from isoglot.cli.fit import fit as fit_verb
+from isoglot.core.errors import IsoglotError, nearest
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.data.sets import find
-from isoglot.errors import IsoglotError, nearest
 from isoglot.evaluation.run import plan
-from isoglot.recipe import load, parse
 from isoglot.report.plot import plot
+from isoglot.training.recipe import load, parse
 
 fit = as_function(fit_verb)
 

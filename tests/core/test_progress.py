@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from isoglot import progress
-from isoglot.progress import bar, elapsed
+from isoglot.core import progress
+from isoglot.core.progress import bar, elapsed
 
 
 class Terminal(io.StringIO):

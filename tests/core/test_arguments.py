@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from isoglot.arguments import as_python, check_arguments
-from isoglot.errors import IsoglotError
+from isoglot.core.arguments import as_python, check_arguments
+from isoglot.core.errors import IsoglotError
 
 
 class Model:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isoglot import environment
+from isoglot.core import environment
 
-SOURCE = Path(environment.__file__).parent
+SOURCE = Path(environment.__file__).parents[1]
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch):
@@ -88,7 +88,7 @@ def test_debugging_is_on_unless_zero_or_empty(monkeypatch, value, debugging):
 
 
 def test_every_variable_that_is_read_is_listed():
-    read = re.findall(r'"(ISOGLOT_[A-Z_]+)"', (SOURCE / "environment.py").read_text(encoding="utf-8"))
+    read = re.findall(r'"(ISOGLOT_[A-Z_]+)"', Path(environment.__file__).read_text(encoding="utf-8"))
     assert set(read) == set(environment.VARIABLES)
 
 

@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from isoglot.errors import PluginError, shown
+from isoglot.core.errors import PluginError, shown
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from isoglot.errors import IsoglotError, nearest, shown
+from isoglot.core.errors import IsoglotError, nearest, shown
 
 
 class Minimum(NamedTuple):

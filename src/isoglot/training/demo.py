@@ -14,8 +14,7 @@ from pathlib import Path
 
 import torch
 
-from isoglot import recipe as recipes
-from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
+from isoglot.data.files import BUNDLED, atomic_write, check_output, exclusive, own, read_lines
 from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.evaluate import evaluate
@@ -24,7 +23,7 @@ from isoglot.model import Model, encode, layout, load
 from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
-from isoglot.settings import BUNDLED
+from isoglot.training import recipe as recipes
 from isoglot.training.progress import Display
 from isoglot.training.recipes import make_encoder
 from isoglot.training.train import train_seeds

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 
 from conftest import replace_unseen
+from isoglot.core.errors import IsoglotError, RecipeError
 from isoglot.data.batching import Mixing
-from isoglot.errors import IsoglotError, RecipeError
 from isoglot.evaluation.tasks.retrieval import AVERAGES
-from isoglot.recipe import dumps, find, load, names, parse, tomllib
+from isoglot.training.recipe import dumps, find, load, names, parse, tomllib
 from isoglot.training.recipes import check, corpus_of
 
 MINIMAL = """

@@ -8,14 +8,14 @@ import sys
 import pytest
 
 from conftest import replace_unseen
-from isoglot import recipe as recipes
+from isoglot.core.errors import IsoglotError, PluginError, RecipeError
+from isoglot.core.plugins import source_of
 from isoglot.data import Group
 from isoglot.data.corpus import Corpus, FileSource
 from isoglot.data.readers import READERS, check, read
-from isoglot.errors import IsoglotError, PluginError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.objectives import OBJECTIVES, InfoNCE
-from isoglot.plugins import source_of
+from isoglot.training import recipe as recipes
 
 ENTRIES = """[isoglot.readers]
 colon = acme_plugin:read_colon

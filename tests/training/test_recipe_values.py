@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from isoglot import objectives
-from isoglot import recipe as recipes
+from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data.readers import check as check_reader
-from isoglot.errors import CorpusError, RecipeError
+from isoglot.training import recipe as recipes
 from isoglot.training.recipes import choices_of
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 

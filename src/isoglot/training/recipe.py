@@ -39,15 +39,15 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from isoglot.errors import RecipeError, nearest, shown
-from isoglot.settings import Recipe, StreamSettings
+from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.training.settings import Recipe, StreamSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-PACKAGED = Path(__file__).parent / "recipes"
+PACKAGED = Path(__file__).parents[1] / "recipes"
 DEEPEST = 16  # maximum files and variants between a recipe and its last base
 MOST_BYTES = 1 << 20  # maximum bytes of a recipe; the largest packaged one has 4 kB
 MOST_LEVELS = 16  # maximum nesting of tables and lists

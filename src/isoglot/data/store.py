@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.files import atomic_write, exclusive, writing
 from isoglot.data.vectors import not_finite
-from isoglot.errors import CorpusError, OutputError
 
 HEADER = 128  # bytes; NumPy pads the header of a table to a multiple of 64 and leaves room for the count to grow
 FORMAT = 1

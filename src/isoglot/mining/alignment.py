@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast, overload
+from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError
 from isoglot.core.memory import check_memory
 from isoglot.core.progress import Progress
-from isoglot.data.files import check_outputs, exclusive
 from isoglot.data.splitting import splitter
 from isoglot.mining import formats
 from isoglot.mining.formats import Languages, MinedPair, PairList
@@ -64,7 +63,7 @@ class Alignment(MinedPair):
         return f"{len(self.source_ids)}-{len(self.target_ids)}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Alignments(PairList[Alignment]):
     """The alignments in the order of the documents: `len`, iteration and indexing give `Alignment`s.
 
@@ -82,21 +81,14 @@ class Alignments(PairList[Alignment]):
     def __len__(self) -> int:
         return len(self.items)
 
-    @overload
-    def __getitem__(self, at: int) -> Alignment: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Alignment]: ...
-    def __getitem__(self, at: int | slice) -> Alignment | list[Alignment]:
-        return self.items[at]
+    def _at(self, place: int) -> Alignment:
+        return self.items[place]
 
     def _inputs(self) -> Sequence[str]:
-        """The files that were aligned."""
         return self.files
 
-    def __repr__(self) -> str:
-        lines = [f"{one.score:.3f}\t{one.source}\t{one.target}" for one in self.items[:10]]
-        more = [f"… {len(self) - 10:,} more"] if len(self) > 10 else []
-        return "\n".join([f"{len(self):,} alignments", *lines, *more])
+    def _title(self) -> str:
+        return f"{len(self):,} alignments"
 
     @property
     def counts(self) -> Counter[str]:
@@ -158,10 +150,10 @@ def align(
     pair = pair or formats.languages_of(Path(output) if output else None, files if len(files) == 2 else [])
     with ExitStack() as stack:
         if output is not None:
-            form = formats.format_argument(Path(output), format, pair)
             inputs = [model if isinstance(model, str | Path) else None, *files]
-            check_outputs(*formats.written(Path(output), form, pair, write_ids), inputs=inputs)
-            stack.enter_context(exclusive(output))
+            write, _ = stack.enter_context(
+                formats.opened_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
+            )
         sides = [
             _Side.read(side, name, columns, split=split, language=pair and pair[at])
             for at, (side, name) in enumerate(zip(given, NAMES, strict=True))
@@ -181,7 +173,7 @@ def align(
         alignments = Alignments(items, (left_out[0], left_out[1]), pair, tuple(files))
         say(f"alignments: {', '.join(f'{count:,} {kind}' for kind, count in sorted(alignments.counts.items()))}")
         if output is not None:
-            formats.write(Path(output), form, alignments, languages=pair, ids=write_ids)
+            write(alignments)
         return alignments
 
 

@@ -19,46 +19,21 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot import search
 from isoglot.core.arguments import Minimum, PositiveInt, check_arguments, check_fields
 from isoglot.core.errors import EncoderError, shown
 from isoglot.data.files import digest, work_folder
 from isoglot.data.splitting import splitter
 from isoglot.data.store import write_rows
 from isoglot.data.vectors import as_array, open_table, require_finite
-from isoglot.mining import formats
+from isoglot.mining import formats, sentences
 from isoglot.mining.formats import MinedPair, PairList
-from isoglot.mining.sentences import (
-    Side,
-    Source,
-    all_of,
-    different_text,
-    gather,
-    identified_as,
-    in_script_of,
-    is_file,
-    side_argument,
-    similar_lengths,
-)
+from isoglot.mining.sentences import Side, Source, is_file
 from isoglot.model import Model, encode, load
 from isoglot.model.resumable import encode_file
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.encoding import NOTE
-from isoglot.search import (
-    DIRECTIONS,
-    MARGINS,
-    Checkpoint,
-    Estimate,
-    Neighbours,
-    Pairs,
-    Quality,
-    approximate,
-    choose,
-    estimate,
-    neighbours,
-    others,
-    recall,
-    tune,
-)
+from isoglot.search import Checkpoint, Estimate, Neighbours, Pairs, Quality
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
 
@@ -239,7 +214,7 @@ def mine(
     """
     _check_model(model)
     sides_given = [sources] if targets is None else [sources, targets]
-    given = [side_argument(name, value, _EXAMPLE) for name, value in zip(NAMES, sides_given, strict=False)]
+    given = [sentences.side_argument(name, value, _EXAMPLE) for name, value in zip(NAMES, sides_given, strict=False)]
     tables = _vectors_argument(model, vectors, len(given))
     names = [str(one) if isinstance(one, Path) else name for one, name in zip(given, NAMES, strict=False)]
     files = [one for one in given if isinstance(one, Path)]
@@ -249,8 +224,8 @@ def mine(
     path = None if destination.path is None else Path(destination.path)
     if isinstance(threshold, str):
         check_choice("threshold", threshold, ("estimate", "all"))
-    check_choice("margin", margin, MARGINS)
-    check_choice("direction", direction, DIRECTIONS)
+    check_choice("margin", margin, search.MARGINS)
+    check_choice("direction", direction, search.DIRECTIONS)
     check_choice("format", destination.format or "tsv", formats.FORMATS)
     given_ids = _ids_argument(ids, given)
     has_files, cluster = len(files) == len(given), computation.cluster is not None
@@ -282,7 +257,7 @@ def mine(
             inputs += written
         folder = _open_work(stack, files, destination, inputs)
         sides = [
-            gather(
+            sentences.gather(
                 one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
                 ids=given_ids[at], columns=columns, split=splitter(pair and pair[at]) if split else None,
                 deduplicate=not filters.keep_duplicates,
@@ -301,10 +276,8 @@ def mine(
         resumes = folder is not None and (destination.work is not None or path is not None)
         checkpoint = Checkpoint(folder / "neighbours.bin", destination.every, say) if folder and resumes else None
         nearest = work.find_neighbours(arrays[0], arrays[-1], k, memory, checkpoint)
-        allowed = [different_text(sides[0], sides[-1])] if filters.drop_identical else []
-        if filters.length_ratio is not None:
-            allowed.append(similar_lengths(sides[0], sides[-1], float(filters.length_ratio)))
-        rows = choose(nearest, margin=margin, direction=direction, allowed=all_of(allowed), within=work.within)
+        allowed = sentences.allow_pairs(sides[0], sides[-1], filters.drop_identical, filters.length_ratio)
+        rows = search.choose(nearest, margin=margin, direction=direction, allowed=allowed, within=work.within)
         mined = _cut(rows, nearest, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
         if path is not None:
             write(mined)
@@ -378,10 +351,10 @@ def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Ca
     if pair is None:
         raise ValueError("check_language needs the languages of the sides; pass languages, such as 'deu,eng'")
     if check == "script":
-        return in_script_of(pair[at])
+        return sentences.in_script_of(pair[at])
     if not callable(check):
         raise ValueError(f'check_language is {shown(check)}; pass "script" or a function from text to language code')
-    return identified_as(pair[at], check)
+    return sentences.identified_as(pair[at], check)
 
 
 @dataclass(frozen=True)
@@ -475,17 +448,17 @@ class _Work:
                 self.progress(done * len(x) // total, len(x))
 
         settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": in_sentences}
+        a, b = cast("NDArray[Any]", x), cast("NDArray[Any]", y)
         if computation.cluster is not None:
             nearest = neighbours_shards(_mapped(x), _mapped(y), k, cluster=computation.cluster, **settings)
         elif computation.index is not None:
             began = time.monotonic()
-            a, b = cast("NDArray[Any]", x), cast("NDArray[Any]", y)
-            nearest = approximate(a, b, k, index=computation.index, probes=computation.probes, budget=budget)
-            share, seconds = recall(a, b, nearest, budget=budget), time.monotonic() - began
+            nearest = search.approximate(a, b, k, index=computation.index, probes=computation.probes, budget=budget)
+            share, seconds = search.recall(a, b, nearest, budget=budget), time.monotonic() - began
             self.say(f"{computation.index}: {seconds:.0f} s, recall {share:.2%} (of the true neighbours of a sample)")
         else:
-            nearest = neighbours(cast("NDArray[Any]", x), cast("NDArray[Any]", y), k, metric="cosine", **settings)
-        return others(nearest) if self.within else nearest
+            nearest = search.neighbours(a, b, k, metric="cosine", **settings)
+        return search.others(nearest) if self.within else nearest
 
 
 def _mapped(vectors: Table) -> Table:
@@ -511,14 +484,14 @@ def _cut(
     limit = threshold if isinstance(threshold, float | int) else None
     quality = guess = None
     if gold is not None:
-        quality = tune(rows, [(min(pair), max(pair)) for pair in gold] if within else gold)
+        quality = search.tune(rows, [(min(pair), max(pair)) for pair in gold] if within else gold)
         limit = quality.threshold
         shares = f"precision {quality.precision:.1%}, recall {quality.recall:.1%}, F1 {quality.f1:.1%}"
         say(f"threshold {limit:.6f}, tuned on these pairs: {shares}")
     elif threshold == "estimate" or (
         threshold is None and not within and len(rows) > 0 and nearest.forward_scores.shape[1] > 1
     ):
-        guess = estimate(rows, nearest, margin=margin)
+        guess = search.estimate(rows, nearest, margin=margin)
         doubt = "" if guess.reliable else "the scores show no clear threshold, and there may be few true pairs or none"
         if threshold == "estimate" or guess.reliable:
             limit, shares = guess.threshold, f"precision {guess.precision:.0%}, recall {guess.recall:.0%}"

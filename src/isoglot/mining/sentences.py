@@ -236,31 +236,26 @@ def is_file(source: object) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-def different_text(x: Side, y: Side) -> Allowed:
-    """A filter of pairs of identical sentences."""
-    return lambda source, target: np.not_equal(x.hashes[source], y.hashes[target])
-
-
-def similar_lengths(x: Side, y: Side, ratio: float) -> Allowed:
-    """A filter of pairs whose longer sentence has more than `ratio` times the bytes of the shorter one.
+def allow_pairs(x: Side, y: Side, drop_identical: bool, length_ratio: float | None) -> Allowed | None:
+    """A filter of pairs of identical sentences, if they are to be dropped, and of those whose longer sentence has more
+    than `length_ratio` times the bytes of the shorter one. None if it would allow all pairs.
 
     Bytes of UTF-8 rather than characters: a Chinese character has three and carries about as much as three English
     ones.
     """
+    if not drop_identical and length_ratio is None:
+        return None
 
     def allowed(source: Ids, target: Ids) -> NDArray[np.bool_]:
-        a, b = x.sizes[source], y.sizes[target]
-        similar: NDArray[np.bool_] = np.maximum(a, b) <= ratio * np.minimum(a, b)
-        return similar
+        passed = np.full(np.shape(source), True)
+        if drop_identical:
+            passed &= x.hashes[source] != y.hashes[target]
+        if length_ratio is not None:
+            a, b = x.sizes[source], y.sizes[target]
+            passed &= np.maximum(a, b) <= float(length_ratio) * np.minimum(a, b)
+        return passed
 
     return allowed
-
-
-def all_of(filters: Sequence[Allowed]) -> Allowed | None:
-    """Allows what all filters allow; None if there are none."""
-    if not filters:
-        return None
-    return lambda source, target: np.logical_and.reduce([one(source, target) for one in filters])
 
 
 def in_script_of(language: str) -> Callable[[str], bool]:

@@ -30,8 +30,8 @@ from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.formats import TABLES, input_format, read_table, read_texts, text_column
 from isoglot.data.languages import canonical
-from isoglot.model.base import readable
 from isoglot.model.engine import checked
+from isoglot.model.tokenizer import readable
 from isoglot.search.best import Ids
 from isoglot.search.pairs import Allowed
 

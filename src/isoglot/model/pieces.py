@@ -28,7 +28,7 @@ import numpy as np
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.model import packed
-from isoglot.model.tokenizer import SPACE, disable_extras, replace_surrogates
+from isoglot.model.tokenizer import SPACE, disable_extras, readable
 
 FILE = "tokenizer.model"
 
@@ -100,11 +100,7 @@ class PieceTokenizer:
         rows: list[list[int]] = []
         for start in range(0, len(texts), _BLOCK):
             block = texts[start : start + _BLOCK]
-            try:
-                "".join(block).encode()
-            except UnicodeEncodeError:
-                block = [replace_surrogates(text) for text in block]
-            rows += self._rows(block)
+            rows += self._rows([*map(readable, block)])
         room = max(0, max_length - 2)
         lengths = np.fromiter((min(len(row), room) + 2 for row in rows), np.int64, len(rows))
         ids = chain.from_iterable((first, *row[:room], last) for row in rows)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,10 +154,11 @@ def align(
             write, _ = stack.enter_context(
                 formats.opened_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
             )
-        sides = [
-            _Side.read(side, name, columns, split=split, language=pair and pair[at])
-            for at, (side, name) in enumerate(zip(given, NAMES, strict=True))
-        ]
+        sides = []
+        for at, (side, name) in enumerate(zip(given, NAMES, strict=True)):
+            divide = splitter(pair and pair[at]) if split else None
+            texts = read_sentences(side, name=name, columns=columns, split=divide)
+            sides.append(_read_side(side, name, texts))
         encoder = model if isinstance(model, Model) else load(model, device=device)
         say = report or (lambda _message: None)
         say(encoder.describe())
@@ -177,23 +178,19 @@ def align(
         return alignments
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """The sentences of a side that are not blank, and their ids."""
 
     texts: list[str]
     ids: list[int]
 
-    @classmethod
-    def read(
-        cls, given: Path | list[str], name: str, columns: Mapping[str, str] | None, *, split: bool, language: str | None
-    ) -> _Side:
-        divide = splitter(language) if split else None
-        texts = read_sentences(given, name=name, columns=columns, split=divide)
-        rows = [(number, text) for number, text in enumerate(texts, int(isinstance(given, Path))) if text.strip()]
-        if not rows:
-            raise CorpusError("contains no sentence to align", file=given if isinstance(given, Path) else name)
-        return cls([text.strip() for _, text in rows], [number for number, _ in rows])
+
+def _read_side(given: Path | list[str], name: str, texts: Iterable[str]) -> _Side:
+    is_file = isinstance(given, Path)
+    rows = [(number, text.strip()) for number, text in enumerate(texts, int(is_file)) if text.strip()]
+    if not rows:
+        raise CorpusError("contains no sentence to align", file=given if is_file else name)
+    return _Side([text for _, text in rows], [number for number, _ in rows])
 
 
 def join_sentences(texts: Sequence[str]) -> str:

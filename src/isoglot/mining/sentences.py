@@ -109,7 +109,7 @@ def gather(
     split: Callable[[str], Iterable[str]] | None = None,
     deduplicate: bool = True,
     keep: Callable[[str], bool] | None = None,
-    report: Callable[[str], None] | None = None,
+    report: Callable[[str], None] = lambda _message: None,
 ) -> Side:
     """Read a file, one sentence per line (with `ids`: id, tab, sentence) or a table, or a list, whose ids are `ids`.
 
@@ -127,7 +127,10 @@ def gather(
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
         sentences = read_sentences(source, name=name, ids=given_ids, columns=columns, split=split)
         while block := list(islice(sentences, BLOCK)):
-            block_hashes, new = _choose(block, seen if deduplicate else None, keep)
+            block_hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
+            new = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
+            if deduplicate:
+                new[new] = seen.add(block_hashes[new])
             names.frombytes(block_hashes.tobytes())
             places.extend((len(rows) + np.flatnonzero(new)).tolist())
             rows.extend(np.where(new, len(sizes) + np.cumsum(new) - 1, ABSENT).tolist())
@@ -146,9 +149,7 @@ def gather(
         raise CorpusError(
             f"two sentences have the id {Counter(given_ids).most_common(1)[0][0]!r}; ids must differ", file=name
         )
-    if report is not None:
-        skipped = len(rows) - len(places)
-        report(f"{name}: {len(rows):,} sentences, {skipped:,} skipped (blank, duplicate, filtered)")
+    report(f"{name}: {len(rows):,} sentences, {len(rows) - len(places):,} skipped (blank, duplicate, filtered)")
     lengths, every = np.array(sizes, np.int64), np.array(names, np.uint64)
     if into is not None:
         texts = MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
@@ -160,17 +161,6 @@ def gather(
     all_rows = np.array(rows, np.int64)
     all_rows = np.where((all_rows == ABSENT) & (hashes[at] == every), at, all_rows)
     return Side(name, texts, first_places, all_rows, hashes, lengths, given_ids, int(isinstance(source, Path)))
-
-
-def _choose(
-    block: list[str], seen: Seen | None, keep: Callable[[str], bool] | None
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """The hash of each sentence, and whether it is mined: it is not blank, kept, and not `seen` before."""
-    hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
-    new = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
-    if seen is not None:
-        new[new] = seen.add(hashes[new])
-    return hashes, new
 
 
 def read_sentences(

@@ -186,10 +186,9 @@ class _Side(NamedTuple):
 
 
 def _read_side(given: Path | list[str], name: str, texts: Iterable[str]) -> _Side:
-    is_file = isinstance(given, Path)
-    rows = [(number, text.strip()) for number, text in enumerate(texts, int(is_file)) if text.strip()]
+    rows = [(number, text.strip()) for number, text in enumerate(texts, int(isinstance(given, Path))) if text.strip()]
     if not rows:
-        raise CorpusError("contains no sentence to align", file=given if is_file else name)
+        raise CorpusError("contains no sentence to align", file=given if isinstance(given, Path) else name)
     return _Side([text for _, text in rows], [number for number, _ in rows])
 
 

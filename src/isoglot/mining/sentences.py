@@ -237,13 +237,13 @@ def allow_pairs(x: Side, y: Side, drop_identical: bool, length_ratio: float | No
         return None
 
     def allowed(source: Ids, target: Ids) -> NDArray[np.bool_]:
-        passed = np.full(np.shape(source), True)
+        passed: Any = np.True_
         if drop_identical:
-            passed &= x.hashes[source] != y.hashes[target]
+            passed = x.hashes[source] != y.hashes[target]
         if length_ratio is not None:
             a, b = x.sizes[source], y.sizes[target]
-            passed &= np.maximum(a, b) <= float(length_ratio) * np.minimum(a, b)
-        return passed
+            passed = passed & (np.maximum(a, b) <= float(length_ratio) * np.minimum(a, b))
+        return np.asarray(passed)
 
     return allowed
 

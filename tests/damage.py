@@ -118,21 +118,11 @@ def changed_value(path, draw):
 
 
 ODD = [
-    np.zeros((0, 8), np.float32),
-    np.zeros((20, 0), np.float32),
-    np.float32(1),
-    np.full((20, 8), np.nan, np.float32),
-    np.full((20, 8), 3e38, np.float32),
-    np.zeros((20, 8), np.float32),
-    np.ones((20, 8), np.int64),
-    np.ones((20, 8, 2), np.float32),
-    np.array([["a"] * 8] * 20),
-    np.array([[{}] * 8] * 20, dtype=object),
-    np.ones((20, 8), np.complex64),
-    np.ones((20, 8), np.float16),
-    np.ones((20, 8), ">f8"),
-    np.zeros(20, [("a", "f4")]),
-]
+    *(np.zeros(shape, np.float32) for shape in ((0, 8), (20, 0), (20, 8))), np.float32(1),
+    *(np.full((20, 8), value, np.float32) for value in (np.nan, 3e38)),
+    *(np.ones((20, 8), kind) for kind in (np.int64, np.complex64, np.float16, ">f8")), np.ones((20, 8, 2), np.float32),
+    np.array([["a"] * 8] * 20), np.array([[{}] * 8] * 20, dtype=object), np.zeros(20, [("a", "f4")]),
+]  # fmt: skip
 
 
 def odd_table(path, draw):

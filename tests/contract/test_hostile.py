@@ -162,12 +162,9 @@ def with_an_extreme(verb, words, draw):
     given = [name] if option.is_flag else [f"{name}={value}" if name.startswith("--") else f"{name}{value}"]
     start = len(verb_of(verb.words).split())
     # Behind what the call has already, so that it is this one that counts.
-    if name.startswith("--"):
-        words = [
-            word
-            for at, word in enumerate(words)
-            if not (word == name or (at and words[at - 1] == name and not option.is_flag))
-        ]
+    while name in words:
+        at = words.index(name)
+        words = [*words[:at], *words[at + (1 if option.is_flag else 2) :]]
     return [*words[:start], *given, *words[start:]], f"{given}"
 
 
@@ -201,19 +198,8 @@ def with_an_output(verb, words, draw):
         "link to nothing": (out, lambda: out.symlink_to(f"nowhere/{out}")),
         "link to an input": (out, lambda: out.symlink_to(read)),
     }
-    plain = [
-        "a.deu/other",
-        f"{read}/{out}",
-        read,
-        ".",
-        "..",
-        "",
-        "a\0b",
-        "\udcff",
-        "/proc/other",
-        "/dev/null",
-        "x" * 300,
-    ]
+    plain = ["a.deu/other", f"{read}/{out}", read, *(".", "..", "", "a\0b", "\udcff", "x" * 300)]
+    plain += ["/proc/other", "/dev/null"]
     kinds |= {f"path {path[:20]!r}": (path, lambda: None) for path in plain}
     kind = draw.choice(sorted(kinds))
     out, make = kinds[kind]

@@ -215,6 +215,7 @@ def test_a_few_texts_need_no_thread(monkeypatch):
     np.testing.assert_array_equal(encode(STATIC, SENTENCES), expected)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["", "a", "b", "cc", "ddd"]), max_size=40), st.integers(1, 7), st.integers(1, 9))
 def test_windows_hold_every_text_once_in_order(texts, size, characters):
     def tokenize(found):

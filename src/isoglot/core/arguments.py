@@ -70,10 +70,7 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
         is_open = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
         places = [name for name, one in known.items() if one.kind in _BY_PLACE]
         rest = [name for name, one in known.items() if one.kind is Parameter.VAR_POSITIONAL]
-
-        @cache
-        def hints() -> dict[str, Any]:  # at the first call: modules import each other
-            return get_type_hints(function, localns=_Names(unwrap(function).__globals__), include_extras=True)
+        hints = cache(lambda: _hints(function))  # at the first call: modules import each other
 
         def taken(name: str, value: Any) -> Any:
             value, hint = as_python(value, name), hints().get(name, Any)
@@ -113,6 +110,10 @@ def check_fields(kind: _Class) -> _Class:
     make.__name__ = kind.__name__
     kind.__init__ = check_arguments()(make)  # type: ignore[misc]
     return kind
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    return get_type_hints(function, localns=_Names(unwrap(function).__globals__), include_extras=True)
 
 
 class _Names(dict[str, Any]):

@@ -134,7 +134,7 @@ NO_HEADERS = ["0\t0", "500\t501", "1\t61", "99999999999999999999\t1", "x1\ty1", 
     [
         ("1\t2\n1\t61\n", "gold.tsv:2: '61' is not a line number from 1 to 60 of b.deu"),
         *((f"{first}\n1\t60\n", r"gold\.tsv:1: .* is not a line number from 1 to 60") for first in NO_HEADERS),
-        ("1\t2\t3\n", "3 cells"),
+        ("1\t2\t3\n", "is not a pair of ids"),
         ("a\tb\nx\t1\n", ":2:"),
     ],
 )

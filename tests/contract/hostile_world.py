@@ -1,15 +1,28 @@
-"""One small valid call of every verb, in a folder with all that they read: toy models, text, tables, results."""
+"""One small valid call of every verb, in a folder with all that they read: toy models, text, tables, results.
+
+The fixture `standing` makes calls in that folder, as the console script does.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import lzma
+import os
+import shutil
+import signal
 import sys
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
+import pytest
 import typer
+from web import Web, serving
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
 
@@ -27,6 +40,8 @@ from isoglot.training import settings
 
 WORDS = ["cat", "dog", "horse", "bird", "fish", "runs", "eats", "sleeps", "sings", "here", "there", "now"]
 ROWS = [f"{a} {b} {c}" for a in WORDS[:5] for b in WORDS[5:9] for c in WORDS[9:12]]
+
+SECONDS = 20  # a call that takes longer hangs
 
 TRAIN = """
 name = "tiny"
@@ -68,6 +83,7 @@ VERBS = {
     "align": Verb("align --output found.jsonl model a.deu b.eng", ("model", "a.deu", "b.eng"), "found.jsonl"),
     "negatives": Verb("negatives -o hard.jsonl model pairs.tsv", ("model", "pairs.tsv"), "hard.jsonl"),
     "entities": Verb("entities entity --vectors entity.txt", ("entity", "entity.txt")),
+    "entities by a model": Verb("entities entity --model model", ("entity", "model")),
     "encode": Verb("encode -o vectors.npy transformer a.deu", ("transformer", "a.deu"), "vectors.npy"),
     "encode static": Verb("encode -o vectors.npy model a.deu", ("model", "a.deu"), "vectors.npy"),
     "encode whitened": Verb("encode -o vectors.npy white a.deu", ("white",), "vectors.npy"),
@@ -128,18 +144,23 @@ VERBS = {
 }  # fmt: skip
 
 
-def commands() -> set[str]:
+def commands(group: click.Command | None = None, before: str = "") -> dict[str, click.Command]:
     """Every verb of the command line, as it is typed."""
-    group = typer.main.get_command(command_line.app)
-    found = set()
-    for name, command in group.commands.items():
-        found |= {f"{name} {below}" for below in command.commands} if hasattr(command, "commands") else {name}
-    return found
+    verbs: dict[str, click.Command] = {}
+    for name, command in (group or typer.main.get_command(command_line.app)).commands.items():
+        verbs |= commands(command, f"{before}{name} ") if hasattr(command, "commands") else {f"{before}{name}": command}
+    return verbs
 
 
 def verb_of(words: str) -> str:
     """The verb that a call begins with."""
     return next(name for name in sorted(commands(), key=len, reverse=True) if f"{words} ".startswith(f"{name} "))
+
+
+def having(option: str) -> dict[str, Verb]:
+    """Of each verb with an option the first call."""
+    verbs = {name for name, command in commands().items() if any(option in one.opts for one in command.params)}
+    return {verb_of(verb.words): verb for verb in reversed(VERBS.values()) if verb_of(verb.words) in verbs}
 
 
 def lines(path: Path, rows) -> None:
@@ -247,3 +268,101 @@ def make_world(folder: Path, call) -> None:
     ):
         done = call(words.split())
         assert done.code == 0, done.err
+
+
+@dataclass
+class Done:
+    """How a call ended."""
+
+    code: int
+    out: bytes
+    err: str
+    files: dict[str, str]
+
+
+class Standing:
+    """The folder in which calls are made, made anew before each."""
+
+    def __init__(self, folder: Path, web: Web) -> None:
+        self.here, self.kept, self.web = folder / "deep" / "down" / "here", folder / "kept", web
+        self.here.mkdir(parents=True)
+        os.chdir(self.here)
+
+    def renew(self) -> None:
+        os.chdir("/")
+        for folder, _, _ in os.walk(self.here):
+            Path(folder).chmod(0o755)
+        shutil.rmtree(self.here)
+        shutil.copytree(self.kept, self.here, symlinks=True)
+        os.chdir(self.here)
+
+    def files(self) -> dict[str, str]:
+        return {
+            str(path.relative_to(self.here)): f"-> {path.readlink()}"
+            if path.is_symlink()
+            else hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(self.here.rglob("*"))
+            if path.is_symlink() or path.is_file()
+        }
+
+    def call(self, words, stdin: bytes = b"") -> Done:
+        """Run the command line as its console script does."""
+        if words[:2] == ["data", "get"]:
+            pages = Path("mirror").glob("*.address")
+            self.web.pages = {
+                page.read_text(): body.read_bytes() for page in pages if (body := page.with_suffix(".page")).is_file()
+            }
+            words = [*words[:2], "--base-url", self.web.address, *words[2:]]
+        streams = [io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors=errors)
+                   for content, errors in ((stdin, "strict"), (b"", "strict"), (b"", "backslashreplace"))]  # fmt: skip
+        before = sys.argv, sys.stdin, sys.stdout, sys.stderr
+        sys.argv, (sys.stdin, sys.stdout, sys.stderr) = ["isoglot", *words], streams
+        code: object = 0
+        try:
+            with limited(0.4 if "serve" in words else SECONDS, interrupt="serve" in words), warnings.catch_warnings():
+                command_line.main()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            sys.argv, sys.stdin, sys.stdout, sys.stderr = before
+        for stream in streams[1:]:
+            stream.flush()
+        assert isinstance(code, int)
+        return Done(code, streams[1].buffer.getvalue(), streams[2].buffer.getvalue().decode(), self.files())
+
+
+@contextmanager
+def limited(seconds: float, *, interrupt: bool):
+    """End what takes longer: with Ctrl-C what waits for it, else with an error."""
+
+    def ring(*_: object) -> None:
+        if interrupt:
+            signal.raise_signal(signal.SIGINT)
+        else:
+            pytest.fail(f"takes more than {seconds} s")
+
+    old = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory):
+    monkeypatch = pytest.MonkeyPatch()
+    folder, before = tmp_path_factory.mktemp("hostile"), Path.cwd()
+    monkeypatch.setenv("ISOGLOT_CACHE", str(folder / "deep" / "down" / "here" / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    toy_models(monkeypatch)
+    small_demo(monkeypatch, folder / "bundled")
+    with serving(Web({})) as web:
+        found = Standing(folder, web)
+        make_world(found.here, found.call)
+        shutil.copytree(found.here, found.kept, symlinks=True)
+        yield found
+        os.chdir(before)
+    monkeypatch.undo()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -15,7 +14,6 @@ import pytest
 import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot import mining, objectives, scale, search
-from isoglot.cli.main import main
 from isoglot.data import groups_of
 from isoglot.encoders import StaticEncoder, average, fit_flow, fit_whitening, trim
 from isoglot.index import Index
@@ -232,40 +230,3 @@ def outcomes(world, name, values, accepted):
 def test_wrong_values_are_errors_of_the_caller_and_odd_ones_may_be_taken(name, world):
     assert outcomes(world, name, lambda kind: WRONG[kind], ("error",)) == {}
     assert outcomes(world, name, lambda _: ODD, ("error", "taken")) == {}
-
-
-COMMANDS = [
-    "encode static a.txt -o a.npy --batch-size {}",
-    "encode static {} -o a.npy",
-    "encode {} a.txt -o a.npy",
-    "encode static a.txt -o {}",
-    "evaluate static --data {} --tasks sts17 -o scores",
-    "evaluate static --data . --tasks {} -o scores",
-    "evaluate static --data . --tasks sts17 -o {}",
-    "mine static a.txt -o p.tsv -k {}",
-    "mine static {} -o p.tsv",
-    "align static a.txt {} -o p.tsv",
-    "align static a.txt {} -o p.tsv",
-    "mine static a.txt -o {}",
-    "index static a.txt -o {}",
-    "index static {} -o new",
-    "search {} one",
-    "plot static a.txt --layout pca -o a.svg --seed {}",
-    "plot static a.txt --layout {} -o a.svg",
-    "plot static a.txt --layout pca -o {}",
-    "compare {}",
-    "train {} -o run",
-    "train demo/pairs -o {} --set steps=x",
-    "convert static -o {} --weights nonsense",
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", COMMANDS)
-@pytest.mark.parametrize("value", ["-1", "1" + "0" * 30, "x" * 5000, "a\0b", "", "nan"], ids=lambda value: value[:9])
-def test_a_wrong_command_line_is_one_error(words, value, world, monkeypatch, capsys):
-    Path("a.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["isoglot", *(word.replace("{}", value) for word in words.split(" "))])
-    with pytest.raises(SystemExit):  # and no other exception, which would be a traceback
-        main()
-    assert "Traceback" not in capsys.readouterr().err

@@ -140,6 +140,11 @@ ANSWERED = {
     "pairs as tasks": (lambda m: isoglot.evaluate(m, PAIRS), TypeError, "pairs="),
     "a misspelt task": (lambda m: isoglot.evaluate(m, ["STS17"]), isoglot.IsoglotError, "did you mean 'sts17'"),
     "nothing to evaluate on": (isoglot.evaluate, isoglot.IsoglotError, "pass tasks"),
+    "masked vectors": (
+        lambda m: isoglot.evaluate(lambda texts: np.ma.masked_less(np.ones((len(texts), 2)), 2), pairs=PAIRS),
+        isoglot.IsoglotError,
+        "masked",
+    ),
     "models to compare": (lambda m: isoglot.compare(m, m), TypeError, r"a result of isoglot\.evaluate"),
     "mine without a model": (lambda m: isoglot.mine(LEFT, RIGHT), TypeError, r"isoglot\.load\(\)"),
     "mine vectors": (lambda m: isoglot.mine(m, m.encode(LEFT), m.encode(RIGHT)), TypeError, "list of sentences"),
@@ -240,20 +245,3 @@ def test_a_row_without_its_translation_is_never_left_out(model, rows, languages)
         isoglot.train(
             model, PAIRS, dev=rows, languages=None if isinstance(rows, dict) or codes is None else codes, steps=1
         )
-
-
-def test_masks_are_never_dropped(model):
-    masked = np.ma.masked_less(np.eye(4, 8, dtype=np.float32), 0.5)
-    calls = [
-        lambda rows: model.similarity(rows, rows),
-        lambda rows: isoglot.plot(rows, LEFT, method="pca"),
-        lambda rows: isoglot.mine(None, LEFT, RIGHT, vectors=(rows, rows)),
-        lambda rows: isoglot.Index.build(model, LEFT).search(rows),
-        lambda rows: isoglot.Index.build(model, LEFT).add_vectors([], rows),
-    ]
-    for call in calls:
-        for rows in (masked, [*masked]):
-            with pytest.raises(ValueError, match="has masked values"):
-                call(rows)
-    with pytest.raises(isoglot.IsoglotError, match="masked"):
-        isoglot.evaluate(lambda texts: np.ma.masked_less(np.ones((len(texts), 2)), 2), pairs=PAIRS)

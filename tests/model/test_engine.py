@@ -32,6 +32,7 @@ from isoglot.model import encode, engine
 from isoglot.model.engine import distinct, plan, windows
 
 ENCODER = build_transformer(pooling="mean", prompt="")
+STATIC = StaticEncoder.create(build_tokenizer(), 8, seed=1)
 
 
 def one_by_one(encoder, texts):
@@ -40,26 +41,30 @@ def one_by_one(encoder, texts):
         return torch.cat([encoder(encoder.tokenize([text])) for text in texts]).numpy()
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.lists(st.text(max_size=60), max_size=6), st.integers(1, 200))
+ODD = [
+    *("", " ", "\n", "\0", "a\0b", "\ud800 half", "x\udfff\ud83d", "\u202e\u2066abc", "👩‍👩‍👧" * 40),
+    *("\u0301" * 300, "ﷺ" * 99),
+]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=60), st.sampled_from(ODD)), max_size=8), st.integers(1, 200))
 def test_a_row_does_not_depend_on_its_company(texts, budget):
-    vectors = encode(ENCODER, [*texts, *SENTENCES], batch_tokens=budget)
-    np.testing.assert_allclose(vectors[: len(texts) + 2], one_by_one(ENCODER, [*texts, *SENTENCES[:2]]), atol=1e-6)
+    texts = [*texts, *SENTENCES]
+    for encoder in (ENCODER, STATIC):
+        vectors = encode(encoder, texts, batch_tokens=budget, normalize_embeddings=False)
+        assert np.isfinite(vectors).all()
+        np.testing.assert_allclose(vectors[:9], one_by_one(encoder, texts[:9]), atol=1e-6)
 
 
-def test_static_rows_do_not_depend_on_their_company(toy_static):
-    texts = [*SENTENCES, "", "the", *SENTENCES]
-    for budget in (None, 1, 7):
-        vectors = encode(toy_static, texts, batch_tokens=budget, normalize_embeddings=False)
-        np.testing.assert_allclose(vectors, one_by_one(toy_static, texts), atol=1e-6)
-
-
-def test_no_text_and_a_single_text():
-    assert encode(ENCODER, []).shape == (0, ENCODER.dim)
+def test_no_text_and_a_single_text(tmp_path):
+    for empty in ([], (), iter([])):
+        assert encode(ENCODER, empty).shape == (0, ENCODER.dim)
+    mapped = encode(ENCODER, [], output=tmp_path / "rows.npy", dtype=np.float16, truncate_dim=3)
+    assert (mapped.shape, mapped.dtype) == ((0, 3), np.float16)
     single = encode(ENCODER, SENTENCES[0])
     assert single.shape == (ENCODER.dim,)
     np.testing.assert_allclose(single, encode(ENCODER, SENTENCES)[0], atol=1e-6)
-    assert encode(ENCODER, iter(SENTENCES)).shape == (len(SENTENCES), ENCODER.dim)
 
 
 def test_repeated_sentences_are_encoded_once():
@@ -106,17 +111,33 @@ def test_every_module_returns_to_its_mode(toy_transformer):
     assert all(weight.requires_grad for weight in encoder.backbone.encoder.parameters())
 
 
-def test_progress_counts_distinct_sentences():
+def test_progress_counts_distinct_sentences_and_that_of_a_stream_has_no_total(small_windows):
     seen = []
     encode(ENCODER, ["a", "bb", "a", "ccc"], batch_tokens=1, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
+    encode(STATIC, iter("abcde"), progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (5, None)
+    assert [done for done, _ in seen[3:]] == sorted(done for done, _ in seen[3:])
 
 
-def test_what_is_no_text_is_named():
-    with pytest.raises(TypeError, match="text 1 is None"):
-        encode(ENCODER, ["a", None])
-    with pytest.raises(ValueError, match="between 1 and the model's 16"):
-        encode(ENCODER, ["a"], truncate_dim=17)
+@pytest.mark.parametrize(
+    ("encoder", "texts", "options", "error", "message"),
+    [
+        ("transformer", ["a", None], {}, TypeError, "text 1 is None"),
+        ("static", (None if row == 7 else str(row) for row in range(20)), {}, TypeError, "text 7 is None"),
+        ("transformer", ["a"], {"truncate_dim": 17}, ValueError, "between 1 and the model's 16"),
+        ("transformer", ["a"], {"precision": "fp64"}, ValueError, "float32.*got 'fp64'"),
+        ("transformer", ["a"], {"dtype": np.int8}, ValueError, "kind of float, such as float32 or float16, got int8"),
+        ("static", ["a"], {"batch_tokens": 0}, ValueError, "batch_tokens is 0; it must be at least 1"),
+        ("transformer", ["a"], {"workers": ["xpu:7"]}, EncoderError, "'xpu:7' is not available"),
+        ("transformer", ["a"], {"workers": 0}, ValueError, "workers must be"),
+        ("transformer", ["a"], {"workers": []}, ValueError, "workers must be"),
+        ("transformer", ["a"], {"workers": "cuda:0"}, TypeError, "workers: must be"),
+    ],
+)
+def test_what_is_wrong_is_named(encoder, texts, options, error, message, small_windows):
+    with pytest.raises(error, match=message):
+        encode(STATIC if encoder == "static" else ENCODER, texts, **options)
 
 
 def test_a_vector_that_is_not_finite_is_an_error(toy_static):
@@ -124,18 +145,6 @@ def test_a_vector_that_is_not_finite_is_an_error(toy_static):
         toy_static.table.fill_(float("nan"))
     with pytest.raises(EncoderError, match="'the cat' is not finite"):
         encode(toy_static, ["the cat"])
-
-
-@pytest.mark.parametrize("odd", ["\0", "\ud800 half", "\u202eright to left", "👩‍👩‍👧", "x" * 1_000_000, "\n", " "])
-def test_odd_text_gives_a_vector_and_leaves_its_company_alone(odd, toy_static):
-    for encoder in (ENCODER, toy_static):
-        vectors = encode(encoder, [odd, SENTENCES[0]])
-        assert np.isfinite(vectors).all()
-        np.testing.assert_allclose(vectors[1], encode(encoder, SENTENCES[0]), atol=1e-6)
-
-
-STATIC = StaticEncoder.create(build_tokenizer(), 8, seed=1)
-ODD = ["", " ", "\0", "a\0b", "\ud800", "x\udfff\ud83d", "\u202e\u2066abc", "👩‍👩‍👧" * 40, "\u0301" * 300, "ﷺ" * 99]
 
 
 @pytest.fixture
@@ -161,24 +170,12 @@ def test_a_stream_a_list_and_a_file_agree(encoder, tmp_path, small_windows):
     assert (tmp_path / "saved.npy").read_bytes() == (tmp_path / "new" / "rows.npy").read_bytes()
 
 
-@pytest.mark.parametrize("empty", [[], (), iter([])])
-def test_no_text_gives_no_row_in_any_shape(empty, tmp_path):
-    assert encode(ENCODER, empty).shape == (0, ENCODER.dim)
-    mapped = encode(ENCODER, [], output=tmp_path / "rows.npy", dtype=np.float16, truncate_dim=3)
-    assert (mapped.shape, mapped.dtype) == ((0, 3), np.float16)
-
-
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     (tmp_path / "rows.npy").write_bytes(b"old")
     with pytest.raises(TypeError, match="text 1 is 7"):
         encode(ENCODER, ["a", 7], output=tmp_path / "rows.npy")
     assert (tmp_path / "rows.npy").read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.npy"]
-
-
-def test_a_wrong_text_of_a_stream_is_numbered(small_windows):
-    with pytest.raises(TypeError, match="text 7 is None"):
-        encode(STATIC, (None if row == 7 else str(row) for row in range(20)))
 
 
 def test_a_stream_is_never_held_as_a_whole(monkeypatch):
@@ -218,6 +215,7 @@ def test_a_few_texts_need_no_thread(monkeypatch):
     np.testing.assert_array_equal(encode(STATIC, SENTENCES), expected)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["", "a", "b", "cc", "ddd"]), max_size=40), st.integers(1, 7), st.integers(1, 9))
 def test_windows_hold_every_text_once_in_order(texts, size, characters):
     def tokenize(found):
@@ -249,18 +247,6 @@ def test_distinct_in_order_of_appearance():
     assert distinct([np.str_("a"), "a"])[0] == ["a"]
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.one_of(st.text(max_size=40), st.sampled_from(ODD)), max_size=8), st.randoms(use_true_random=False))
-def test_whatever_the_company_a_row_stays_what_it_is(company, random):
-    texts = [*company, *SENTENCES[:3]]
-    random.shuffle(texts)
-    for encoder in (ENCODER, STATIC):
-        rows = encode(encoder, texts)
-        assert np.isfinite(rows).all()
-        for place in {0, len(texts) // 2, len(texts) - 1}:
-            np.testing.assert_allclose(rows[place], encode(encoder, texts[place]), atol=1e-6)
-
-
 @pytest.mark.slow
 def test_bytes_that_are_no_text_and_a_million_characters():
     random = np.random.default_rng(0)
@@ -283,21 +269,8 @@ def test_what_precision_may_be():
     cpu = torch.device("cpu")
     assert settle("auto", cpu) in ("float32", "bfloat16")
     assert settle("bf16", cpu) == "bfloat16"
-    with pytest.raises(ValueError, match=r"float32.*got 'fp64'"):
-        encode(ENCODER, ["a"], precision="fp64")
     with pytest.raises(ValueError, match=r"int8.*cuda:0"):
         settle("int8", torch.device("cuda:0"))
-    with pytest.raises(ValueError, match="kind of float, such as float32 or float16, got int8"):
-        encode(ENCODER, ["a"], dtype=np.int8)
-    with pytest.raises(ValueError, match="batch_tokens is 0; it must be at least 1"):
-        encode(STATIC, ["a"], batch_tokens=0)
-
-
-def test_progress_of_a_stream_has_no_total(small_windows):
-    seen = []
-    encode(STATIC, iter("abcde"), progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (5, None)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
 def test_a_plan_is_complete():
@@ -356,16 +329,10 @@ def test_chunks_are_computed_at_once(threads):
     assert encode(encoder, TEXTS, batch_tokens=30).shape == (len(TEXTS), encoder.dim)
 
 
-def test_a_chunk_that_comes_alone_has_all_threads(threads):
-    threads(2)
-    _, calls = callers(build_transformer(pooling="mean"), SENTENCES[:1])
-    assert calls == [(threading.current_thread(), 2)]
-
-
-@pytest.mark.slow
-def test_an_encoder_is_called_by_one_thread_unless_it_allows_more(threads):
+def test_a_chunk_that_comes_alone_has_all_threads_and_so_has_an_encoder_of_one_thread(threads):
     threads(2)
     encoder = build_transformer(pooling="mean")
+    assert callers(encoder, SENTENCES[:1])[1] == [(threading.current_thread(), 2)]
     encoder.concurrent = False
     _, calls = callers(encoder, TEXTS, batch_tokens=30)
     assert len(calls) > 2
@@ -390,27 +357,22 @@ def test_threads_are_what_they_were_afterwards(threads, fails):
 
 
 @pytest.mark.slow
-def test_processes_give_the_very_same_rows(small_windows):
+@pytest.mark.parametrize(
+    ("encoder", "asked"),
+    [(ENCODER, {"workers": 2}), (ENCODER, {"workers": 2, "precision": "bf16", "truncate_dim": 5}),
+     (STATIC, {"workers": ["cpu"]})],
+    ids=["plain", "settings", "static"],
+)  # fmt: skip
+def test_processes_give_the_very_same_rows(encoder, asked, small_windows):
     texts = [*SENTENCES, "", SENTENCES[0]]
-    for asked in ({}, {"precision": "bf16", "truncate_dim": 5}):
-        np.testing.assert_array_equal(encode(ENCODER, texts, workers=2, **asked), encode(ENCODER, texts, **asked))
-
-
-@pytest.mark.slow
-def test_a_process_gives_the_very_same_rows(small_windows):
-    texts = [*SENTENCES, "", SENTENCES[0]]
-    np.testing.assert_array_equal(encode(STATIC, iter(texts), workers=["cpu"]), encode(STATIC, iter(texts)))
+    expected = encode(encoder, texts, **{**asked, "workers": 1})
+    np.testing.assert_array_equal(encode(encoder, iter(texts), **asked), expected)
 
 
 @pytest.mark.slow
 def test_a_worker_that_dies_is_an_error():
     with pytest.raises(EncoderError, match="worker process ended before its work was done"):
         encode(Dying(), ["a"], workers=["cpu"])
-
-
-def test_a_worker_on_an_absent_device_is_one_error():
-    with pytest.raises(EncoderError, match="'xpu:7' is not available"):
-        encode(ENCODER, ["a"], workers=["xpu:7"])
 
 
 class Second(Encoder):
@@ -466,12 +428,6 @@ def test_a_worker_selects_its_device_before_it_moves_the_encoder_there(place, th
     engine._start(encoder, plan(ENCODER), places)
     device = torch.device(place)
     assert encoder.calls == [("select", device), ("to", device)][place == "cpu" :]
-
-
-@pytest.mark.parametrize("workers", [0, [], "cuda:0"])
-def test_what_workers_may_be(workers):
-    with pytest.raises((TypeError, ValueError), match=r"workers:? must be"):
-        encode(ENCODER, ["a"], workers=workers)
 
 
 class Dying(StaticEncoder):

@@ -92,14 +92,12 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
             if unknown := [] if is_open else [name for name in given if name not in known]:
                 hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in known if one != "self"])
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
-            names = [*places, *rest * (len(args) - len(places))][: len(args)]
-            if len(names) < len(args):
+            order = [*places, *rest * (len(args) - len(places))][: len(args)]
+            if len(order) < len(args):
                 raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
-            with _naming({**dict(zip(names, args, strict=True)), **given}):
-                return function(
-                    *map(taken, names, args),
-                    **{name: taken(name, value) for name, value in given.items()},
-                )
+            with _naming({**dict(zip(order, args, strict=True)), **given}):
+                named = {name: taken(name, value) for name, value in given.items()}
+                return function(*map(taken, order, args), **named)
 
         return call
 
@@ -146,14 +144,11 @@ def as_python(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
     if type(value) is dict and depth:
         read = {key: as_python(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
         return read if any(read[key] is not one for key, one in value.items()) else value  # which may be for results
-    if type(value) in (list, tuple) and value and depth and _may_differ(value[0]):
+    first = type(value[0]) if type(value) in (list, tuple) and value and depth else str
+    if first in (list, tuple, dict) or first.__module__.partition(".")[0] in ("pyarrow", "numpy"):
         items = [as_python(one, f"{name}[{at}]", depth=depth - 1) for at, one in enumerate(value)]
         return type(value)(items)
     return value
-
-
-def _may_differ(value: Any) -> bool:
-    return type(value) in (list, tuple, dict) or type(value).__module__.partition(".")[0] in ("pyarrow", "numpy")
 
 
 def parts_of(hint: Any) -> list[Any]:
@@ -184,7 +179,7 @@ def _is_kind(part: Any, parts: Sequence[Any]) -> bool:
     origin = _kind(part)
     is_ours = isinstance(origin, type) and origin.__module__.startswith("isoglot.")
     if is_ours or origin == "array":
-        return str not in parts and not _is_protocol(origin)
+        return str not in parts and not getattr(origin, "_is_protocol", False)  # which only describes others
     return origin is Literal or origin in _KINDS
 
 
@@ -230,11 +225,6 @@ def _in_words(hint: Any) -> str:
         else:
             words.append(_KINDS[origin][0] if origin in _KINDS else f"{origin.__name__}")
     return " or ".join(dict.fromkeys(words))
-
-
-def _is_protocol(kind: type) -> bool:
-    """Whether a class only describes others."""
-    return bool(getattr(kind, "_is_protocol", False))
 
 
 @contextmanager

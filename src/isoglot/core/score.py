@@ -74,28 +74,14 @@ class Metric:
     lower_is_better: bool = False
     main: bool = False
 
-    def score(
-        self,
-        task: str,
-        subset: str,
-        value: float,
-        n: int,
-        *,
-        items: NDArray[np.float32] | None = None,
-        statistic: str = "mean",
-        item_set: str = "",
-        details: tuple[Detail, ...] = (),
-    ) -> Score:
-        """A score of this metric."""
-        known = (), items, statistic, item_set, details
-        return self.describe(Score(task, subset, self.name, value, n, *known))
+    def score(self, task: str, subset: str, value: float, n: int, **more: Any) -> Score:
+        """A score of this metric; `more` are the fields items, statistic, item_set and details."""
+        return self.describe(Score(task, subset, self.name, value, n, **more))
 
-    def mean_of(
-        self, task: str, subset: str, items: NDArray[Any], *, item_set: str = "", details: tuple[Detail, ...] = ()
-    ) -> Score:
+    def mean_of(self, task: str, subset: str, items: NDArray[Any], **more: Any) -> Score:
         """A score of this metric whose value is the mean of its items (n,), which are kept in float32."""
-        kept, value = items.astype(np.float32, copy=False), float(np.mean(items, dtype=np.float64))
-        return self.score(task, subset, value, len(items), items=kept, item_set=item_set, details=details)
+        mean = float(np.mean(items, dtype=np.float64))
+        return self.score(task, subset, mean, len(items), items=items.astype(np.float32, copy=False), **more)
 
     def describe(self, score: Score) -> Score:
         """The same score with the unit, the direction and the place in its task that this metric has."""

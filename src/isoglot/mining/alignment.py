@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast, overload
+from typing import Annotated, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError
 from isoglot.core.memory import check_memory
 from isoglot.core.progress import Progress
-from isoglot.data.files import check_outputs, exclusive
 from isoglot.data.splitting import splitter
 from isoglot.mining import formats
 from isoglot.mining.formats import Languages, MinedPair, PairList
@@ -64,7 +63,7 @@ class Alignment(MinedPair):
         return f"{len(self.source_ids)}-{len(self.target_ids)}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Alignments(PairList[Alignment]):
     """The alignments in the order of the documents: `len`, iteration and indexing give `Alignment`s.
 
@@ -82,21 +81,14 @@ class Alignments(PairList[Alignment]):
     def __len__(self) -> int:
         return len(self.items)
 
-    @overload
-    def __getitem__(self, at: int) -> Alignment: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Alignment]: ...
-    def __getitem__(self, at: int | slice) -> Alignment | list[Alignment]:
-        return self.items[at]
+    def _at(self, place: int) -> Alignment:
+        return self.items[place]
 
     def _inputs(self) -> Sequence[str]:
-        """The files that were aligned."""
         return self.files
 
-    def __repr__(self) -> str:
-        lines = [f"{one.score:.3f}\t{one.source}\t{one.target}" for one in self.items[:10]]
-        more = [f"… {len(self) - 10:,} more"] if len(self) > 10 else []
-        return "\n".join([f"{len(self):,} alignments", *lines, *more])
+    def _title(self) -> str:
+        return f"{len(self):,} alignments"
 
     @property
     def counts(self) -> Counter[str]:
@@ -158,14 +150,15 @@ def align(
     pair = pair or formats.languages_of(Path(output) if output else None, files if len(files) == 2 else [])
     with ExitStack() as stack:
         if output is not None:
-            form = formats.format_argument(Path(output), format, pair)
             inputs = [model if isinstance(model, str | Path) else None, *files]
-            check_outputs(*formats.written(Path(output), form, pair, write_ids), inputs=inputs)
-            stack.enter_context(exclusive(output))
-        sides = [
-            _Side.read(side, name, columns, split=split, language=pair and pair[at])
-            for at, (side, name) in enumerate(zip(given, NAMES, strict=True))
-        ]
+            write, _ = stack.enter_context(
+                formats.opened_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
+            )
+        sides = []
+        for at, (side, name) in enumerate(zip(given, NAMES, strict=True)):
+            divide = splitter(pair and pair[at]) if split else None
+            texts = read_sentences(side, name=name, columns=columns, split=divide)
+            sides.append(_read_side(side, name, texts))
         encoder = model if isinstance(model, Model) else load(model, device=device)
         say = report or (lambda _message: None)
         say(encoder.describe())
@@ -181,27 +174,22 @@ def align(
         alignments = Alignments(items, (left_out[0], left_out[1]), pair, tuple(files))
         say(f"alignments: {', '.join(f'{count:,} {kind}' for kind, count in sorted(alignments.counts.items()))}")
         if output is not None:
-            formats.write(Path(output), form, alignments, languages=pair, ids=write_ids)
+            write(alignments)
         return alignments
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """The sentences of a side that are not blank, and their ids."""
 
     texts: list[str]
     ids: list[int]
 
-    @classmethod
-    def read(
-        cls, given: Path | list[str], name: str, columns: Mapping[str, str] | None, *, split: bool, language: str | None
-    ) -> _Side:
-        divide = splitter(language) if split else None
-        texts = read_sentences(given, name=name, columns=columns, split=divide)
-        rows = [(number, text) for number, text in enumerate(texts, int(isinstance(given, Path))) if text.strip()]
-        if not rows:
-            raise CorpusError("contains no sentence to align", file=given if isinstance(given, Path) else name)
-        return cls([text.strip() for _, text in rows], [number for number, _ in rows])
+
+def _read_side(given: Path | list[str], name: str, texts: Iterable[str]) -> _Side:
+    rows = [(number, text.strip()) for number, text in enumerate(texts, int(isinstance(given, Path))) if text.strip()]
+    if not rows:
+        raise CorpusError("contains no sentence to align", file=given if isinstance(given, Path) else name)
+    return _Side([text for _, text in rows], [number for number, _ in rows])
 
 
 def join_sentences(texts: Sequence[str]) -> str:

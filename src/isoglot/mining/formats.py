@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, shown
 from isoglot.data import formats
-from isoglot.data.files import atomic_write, check_outputs, read_lines
+from isoglot.data.files import atomic_write, check_outputs, exclusive, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
 from isoglot.data.languages import canonical_list
 from isoglot.data.numbers import whole
@@ -27,6 +28,7 @@ from isoglot.search.pairs import check_choice
 
 FORMATS = (*SUFFIXES.values(), "moses")
 NEED_LANGUAGES = ("tmx", "moses")
+_COLUMNS = ("score", "source", "target", "source_id", "target_id")
 _ROWS = 1 << 16  # rows written at a time
 
 
@@ -63,17 +65,35 @@ class PairList(Sequence[PairT]):
 
     languages: Languages
 
+    def _at(self, place: int) -> PairT:
+        raise NotImplementedError
+
     def _inputs(self) -> Sequence[str]:
         """The files that the pairs are from."""
         raise NotImplementedError
+
+    def _title(self) -> str:
+        """What is shown above the pairs."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, at: int) -> PairT: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[PairT]: ...
+    def __getitem__(self, at: int | slice) -> PairT | list[PairT]:
+        return [*map(self._at, range(*at.indices(len(self))))] if isinstance(at, slice) else self._at(at)
+
+    def __repr__(self) -> str:
+        lines = [f"{pair.score:.3f}\t{pair.source}\t{pair.target}" for pair in self[:10]]
+        more = [f"… {len(self) - 10:,} more"] if len(self) > 10 else []
+        return "\n".join([self._title(), *lines, *more])
 
     @check_arguments()
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A DataFrame with the columns score, source, target, source_id and target_id."""
         check_choice("library", library, ("pandas", "polars"))
         pairs = [*self]
-        names = ("score", "source", "target", "source_id", "target_id")
-        columns = {name: [getattr(pair, name) for pair in pairs] for name in names}
+        columns = {name: [getattr(pair, name) for pair in pairs] for name in _COLUMNS}
         return importlib.import_module(library).DataFrame(columns)
 
     @check_arguments()
@@ -95,22 +115,29 @@ class PairList(Sequence[PairT]):
         """
         target = Path(path)
         pair = languages_argument(languages, 2) or self.languages or languages_of(target, [])
-        form = format_argument(target, format, pair)
-        check_outputs(*written(target, form, pair, ids), inputs=self._inputs())
-        write(target, form, self, languages=pair, ids=ids)
+        with opened_output(target, format, pair, ids=ids, inputs=self._inputs()) as (write_pairs, _):
+            write_pairs(self)
         return target
 
 
-def format_argument(path: Path, form: str | None, languages: Languages) -> str:
-    """The format given, or that of the name. Raises `ValueError` for an unknown one, and if it needs languages."""
-    if form is None:
-        form = format_of(path)
+@contextmanager
+def opened_output(
+    path: Path, form: str | None, languages: Languages, *, ids: bool, inputs: Sequence[Any]
+) -> Iterator[tuple[Callable[[Iterable[MinedPair]], None], list[Path]]]:
+    """A function that writes pairs to a file, and the files that it writes, checked and locked before the work.
+
+    Raises `ValueError` for an unknown format, and if it needs languages, `OutputError` for one of the inputs.
+    """
+    form = format_of(path) if form is None else form
     check_choice("format", form, FORMATS)
     if form in NEED_LANGUAGES and languages is None:
         raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
     if form == "moses" and languages is not None and languages[0] == languages[1]:
         raise ValueError("two Moses files of one language would have one name; choose another format")
-    return form
+    files = written(path, form, languages, ids)
+    check_outputs(*files, inputs=inputs)
+    with exclusive(path):
+        yield partial(write, path, form, languages=languages, ids=ids), files
 
 
 def languages_argument(languages: str | Sequence[str] | None, sides: int) -> Languages:
@@ -198,50 +225,38 @@ def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages
                 stream.write(cell + "\n")
 
 
-def read_gold(path: Path, x: Side, y: Side) -> list[tuple[int, int]]:
-    """Known pairs as rows, from a file: two ids per line, or two line numbers for sides without ids; tab-separated.
+def gold_of(pairs: Any, x: Side, y: Side) -> list[tuple[int, int]]:
+    """Known pairs as rows, from a file, or from pairs of ids, or of indices (of lists) or line numbers (of files).
 
-    A first line is a header if neither cell is an id and neither contains a digit. Raises `CorpusError` with the line
-    for another number of cells and unknown ids.
+    A file has two tab-separated ids per line, or line numbers for sides without ids. Its first line is a header if
+    neither cell is an id and neither contains a digit. A pair whose sentences were filtered out can't be found, but
+    counts: its rows are unique and negative. Raises `CorpusError` with the line, or `ValueError`, for another number of
+    cells and unknown ids.
     """
+    from_file = is_file(pairs)
     rows_of = [_rows_by_id(side) for side in (x, y)]
     gold: list[tuple[int, int]] = []
-    for number, line in read_lines(path):
-        cells = line.split("\t")
+    for at, given in read_lines(pairs) if from_file else enumerate(pairs):
+        if from_file:
+            cells: list[Any] = given.split("\t")
+        else:
+            cells = [] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
         if len(cells) != 2:
-            raise CorpusError(f"{len(cells)} cells; expected two ids", file=path, line=number)
-        rows = [row_of(cell) for row_of, cell in zip(rows_of, cells, strict=True)]
-        if number == 1 and rows == [None, None] and not any(map(str.isdigit, line)):
+            raise _wrong_gold(pairs, at, given, "a pair of ids, line numbers (files) or indices (lists)")
+        rows = [row_of(str(cell)) for row_of, cell in zip(rows_of, cells, strict=True)]
+        if from_file and at == 1 and rows == [None, None] and not any(map(str.isdigit, given)):
             continue
         for cell, row, side in zip(cells, rows, (x, y), strict=True):
             if row is None:
-                raise CorpusError(f"{shown(cell)} is not {_kind_of_id(side)}", file=path, line=number)
-        gold.append(_as_gold(rows, len(gold)))
+                raise _wrong_gold(pairs, at, cell, _kind_of_id(side))
+        a, b = (-1 if row is None else row for row in rows)
+        gold.append((a, b) if ABSENT not in (a, b) else (-len(gold) - 1, -len(gold) - 1))
     return gold
 
 
-def gold_of(pairs: Any, x: Side, y: Side) -> list[tuple[int, int]]:
-    """Known pairs as rows, from a file, or from pairs of ids, or of indices (of lists) or line numbers (of files)."""
-    if is_file(pairs):
-        return read_gold(Path(pairs), x, y)
-    rows_of = [_rows_by_id(side) for side in (x, y)]
-    gold: list[tuple[int, int]] = []
-    for at, pair in enumerate(pairs):
-        cells = [] if isinstance(pair, str) or not isinstance(pair, Iterable) else [*pair]
-        if len(cells) != 2:
-            raise ValueError(f"gold[{at}] is {shown(pair)}; pass pairs of ids, line numbers (files) or indices (lists)")
-        rows = [row_of(str(cell)) for row_of, cell in zip(rows_of, cells, strict=True)]
-        for cell, row, side in zip(cells, rows, (x, y), strict=True):
-            if row is None:
-                raise ValueError(f"gold[{at}]: {shown(cell)} is not {_kind_of_id(side)}")
-        gold.append(_as_gold(rows, at))
-    return gold
-
-
-def _as_gold(rows: Sequence[int | None], at: int) -> tuple[int, int]:
-    """A pair whose sentences were filtered out can't be found, but counts: its rows are unique and negative."""
-    a, b = (-1 if row is None else row for row in rows)
-    return (a, b) if ABSENT not in (a, b) else (-at - 1, -at - 1)
+def _wrong_gold(pairs: Any, at: int, given: Any, wanted: str) -> Exception:
+    problem = f"{shown(given)} is not {wanted}"
+    return CorpusError(problem, file=pairs, line=at) if is_file(pairs) else ValueError(f"gold[{at}]: {problem}")
 
 
 def _kind_of_id(side: Side) -> str:
@@ -266,9 +281,3 @@ def _rows_by_id(side: Side) -> Callable[[str], int | None]:
         return int(side.rows[place]) if 0 <= place < count else None
 
     return row_of
-
-
-def rows(pairs: Iterable[tuple[int, int, float]], x: Side, y: Side) -> Iterator[MinedPair]:
-    """Pairs of rows with their sentences and ids."""
-    for source, target, score in pairs:
-        yield MinedPair(score, x.texts[source], y.texts[target], x.id_of(source), y.id_of(target))

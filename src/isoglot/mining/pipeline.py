@@ -14,57 +14,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, overload
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot import search
 from isoglot.core.arguments import Minimum, PositiveInt, check_arguments, check_fields
 from isoglot.core.errors import EncoderError, shown
-from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
+from isoglot.data.files import digest, work_folder
 from isoglot.data.splitting import splitter
+from isoglot.data.store import write_rows
 from isoglot.data.vectors import as_array, open_table, require_finite
-from isoglot.mining import formats
+from isoglot.mining import formats, sentences
 from isoglot.mining.formats import MinedPair, PairList
-from isoglot.mining.sentences import (
-    Side,
-    Source,
-    all_of,
-    different_text,
-    gather,
-    identified_as,
-    in_script_of,
-    is_file,
-    side_argument,
-    similar_lengths,
-)
+from isoglot.mining.sentences import Side, Source, is_file
 from isoglot.model import Model, encode, load
 from isoglot.model.resumable import encode_file
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.encoding import NOTE
-from isoglot.search import (
-    DIRECTIONS,
-    MARGINS,
-    Checkpoint,
-    Estimate,
-    Neighbours,
-    Pairs,
-    Quality,
-    approximate,
-    choose,
-    estimate,
-    neighbours,
-    others,
-    recall,
-    tune,
-)
+from isoglot.search import Checkpoint, Estimate, Neighbours, Pairs, Quality
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
 
 Progress = Callable[[int, int | None], None]
 Report = Callable[[str], None]
+Table = NDArray[Any] | Shards  # of vectors
 
 NAMES = ("sources", "targets")
+_EXAMPLE = "for example isoglot.mine(isoglot.load(), sources, targets)"
 _SIDES = ("source", "target")  # names of files in the work folder
 _BLOCK = 8192  # rows of vectors copied at a time
 _PIECES = ".pieces"  # suffix of the folder of a side's vectors that workers made
@@ -74,7 +52,7 @@ _KNOWN = (  # paths in the work folder
 )
 
 
-@dataclass(frozen=True, eq=False)  # `==` of arrays is not a bool
+@dataclass(frozen=True, eq=False, repr=False)  # `==` of arrays is not a bool
 class MinedPairs(PairList[MinedPair]):
     """Mined pairs, best first: `len`, iteration and indexing give `MinedPair`s.
 
@@ -95,25 +73,21 @@ class MinedPairs(PairList[MinedPair]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, at: int) -> MinedPair: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[MinedPair]: ...
-    def __getitem__(self, at: int | slice) -> MinedPair | list[MinedPair]:
-        if isinstance(at, slice):
-            return [self[place] for place in range(*at.indices(len(self)))]
-        row = int(self.rows.source[at]), int(self.rows.target[at]), float(self.rows.score[at])
-        return next(formats.rows([row], *self.sides))
-
     def __iter__(self) -> Iterator[MinedPair]:
-        columns = (self.rows.source.tolist(), self.rows.target.tolist(), self.rows.score.tolist())
-        return formats.rows(zip(*columns, strict=True), *self.sides)
+        columns = (self.rows.source, self.rows.target, self.rows.score)
+        return map(self._make_pair, *(column.tolist() for column in columns))
 
-    def __repr__(self) -> str:
-        lines = [f"{pair.score:.3f}\t{pair.source}\t{pair.target}" for pair in self[:10]]
-        more = [f"… {len(self) - 10:,} more"] if len(self) > 10 else []
+    def _at(self, place: int) -> MinedPair:
+        rows = self.rows
+        return self._make_pair(int(rows.source[place]), int(rows.target[place]), float(rows.score[place]))
+
+    def _make_pair(self, source: int, target: int, score: float) -> MinedPair:
+        x, y = self.sides
+        return MinedPair(score, x.texts[source], y.texts[target], x.id_of(source), y.id_of(target))
+
+    def _title(self) -> str:
         cut = "" if self.threshold is None else f" with a score of at least {self.threshold:.6f}"
-        return "\n".join([f"{len(self):,} pairs{cut}", *lines, *more])
+        return f"{len(self):,} pairs{cut}"
 
     @check_arguments()
     def above(self, threshold: float) -> MinedPairs:
@@ -238,39 +212,52 @@ def mine(
 
     Raises `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files, models and vectors.
     """
-    given = [_side_argument(model, name, value) for name, value in zip(NAMES, (sources, targets), strict=True)
-             if name == "sources" or value is not None]  # fmt: skip
+    _check_model(model)
+    sides_given = [sources] if targets is None else [sources, targets]
+    given = [sentences.side_argument(name, value, _EXAMPLE) for name, value in zip(NAMES, sides_given, strict=False)]
     tables = _vectors_argument(model, vectors, len(given))
     names = [str(one) if isinstance(one, Path) else name for one, name in zip(given, NAMES, strict=False)]
     files = [one for one in given if isinstance(one, Path)]
     say: Report = report or (lambda _message: None)
     filters, computation = filters or Filters(), computation or Computation()
     destination = output if isinstance(output, Output) else Output(output)
-    _check_selection(margin, direction, threshold, gold)
-    given_ids = _ids_argument(ids, given)
-    if split and any(given_ids):
-        raise ValueError("split and ids exclude each other; ids of sentences are not those of what is split")
-    memory = size_of(computation.budget)
-    _check_cluster(computation, device, model, tables, files=len(files) == len(given))
-    if destination.work is not None and len(files) < len(given):
-        raise TypeError("work resumes mining of files; lists are mined in memory: leave it out, or pass files")
     path = None if destination.path is None else Path(destination.path)
+    if isinstance(threshold, str):
+        check_choice("threshold", threshold, ("estimate", "all"))
+    check_choice("margin", margin, search.MARGINS)
+    check_choice("direction", direction, search.DIRECTIONS)
     check_choice("format", destination.format or "tsv", formats.FORMATS)
+    given_ids = _ids_argument(ids, given)
+    has_files, cluster = len(files) == len(given), computation.cluster is not None
+    moved = device != "auto"
+    is_open = not tables and (isinstance(model, Model) or not has_files)
+    problems = {
+        "threshold and gold exclude each other; pass one of them": threshold is not None and gold is not None,
+        "split and ids exclude each other; ids of sentences are not those of what is split": split and any(given_ids),
+        f"workers are on an accelerator with gpus, else on the CPU; leave out device={device}": moved and cluster,
+        "a cluster compares exactly; leave out index": computation.index and cluster,
+        "a cluster loads the model on every worker; pass the model's name and files, or vectors": is_open and cluster,
+    }  # fmt: skip
+    for problem, is_wrong in problems.items():
+        if is_wrong:
+            raise ValueError(problem)
+    if destination.work is not None and not has_files:
+        raise TypeError("work resumes mining of files; lists are mined in memory: leave it out, or pass files")
+    memory = size_of(computation.budget)
     pair = formats.languages_argument(languages, len(given))
-    pair = pair or formats.languages_of(path, names if len(files) == len(given) else [])
+    pair = pair or formats.languages_of(path, names if has_files else [])
     with_ids = any(given_ids) if destination.write_ids is None else destination.write_ids
     with ExitStack() as stack:
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
         inputs += [one for one in (*tables, gold) if is_file(one)]
         if path is not None:
-            form = formats.format_argument(path, destination.format, pair)
-            written = formats.written(path, form, pair, with_ids)
-            check_outputs(*written, inputs=inputs)
+            write, written = stack.enter_context(
+                formats.opened_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
+            )
             inputs += written
-            stack.enter_context(exclusive(path))
-        folder = _work(stack, files, destination, inputs)
+        folder = _open_work(stack, files, destination, inputs)
         sides = [
-            gather(
+            sentences.gather(
                 one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
                 ids=given_ids[at], columns=columns, split=splitter(pair and pair[at]) if split else None,
                 deduplicate=not filters.keep_duplicates,
@@ -279,47 +266,32 @@ def mine(
             for at, (one, name) in enumerate(zip(given, names, strict=True))
         ]  # fmt: skip
         true_pairs = None if gold is None else formats.gold_of(gold, sides[0], sides[-1])
+        work = _Work(sides, folder, computation, progress, say)
         if tables:
-            arrays = _selected(tables, sides, folder)
-        elif computation.cluster is not None:
-            arrays = _in_pieces(str(model), sides, cast("Path", folder), computation, computation.cluster, progress)
+            arrays = work.select_rows(tables)
+        elif cluster:
+            arrays = work.encode_in_pieces(str(model))
         else:
-            arrays = _encoded(model, sides, folder, computation, device, progress, say)
-        within = len(sides) == 1
-        checkpoint = None
-        if folder is not None and (destination.work is not None or path is not None):
-            checkpoint = Checkpoint(folder / "neighbours.bin", destination.every, say)
-        found = _neighbours(arrays[0], arrays[-1], k, within, memory, computation, checkpoint, progress, say)
-        allowed = [different_text(sides[0], sides[-1])] if filters.drop_identical else []
-        if filters.length_ratio is not None:
-            allowed.append(similar_lengths(sides[0], sides[-1], float(filters.length_ratio)))
-        rows = choose(found, margin=margin, direction=direction, allowed=all_of(allowed), within=within)
-        mined = _cut(rows, found, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
+            arrays = work.encode(model, device)
+        resumes = folder is not None and (destination.work is not None or path is not None)
+        checkpoint = Checkpoint(folder / "neighbours.bin", destination.every, say) if folder and resumes else None
+        nearest = work.find_neighbours(arrays[0], arrays[-1], k, memory, checkpoint)
+        allowed = sentences.allow_pairs(sides[0], sides[-1], filters.drop_identical, filters.length_ratio)
+        rows = search.choose(nearest, margin=margin, direction=direction, allowed=allowed, within=work.within)
+        mined = _cut(rows, nearest, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
         if path is not None:
-            formats.write(path, form, mined, languages=pair, ids=with_ids)
+            write(mined)
         return mined
 
 
-def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]:
-    example = "for example isoglot.mine(isoglot.load(), sources, targets)"
+def _check_model(model: object) -> None:
     if isinstance(model, np.ndarray):
-        problem = "expects a model first, not an array; isoglot.search.mine(x, y) pairs vectors"
-        raise TypeError(f"mine(model, sources, targets) {problem}")
-    if model is not None and not isinstance(model, Model | str | Path):
-        kind = type(model).__name__
-        raise TypeError(
-            f"mine(model, sources, targets) expects a model or a model's name first, not a {kind}; {example}"
-        )
-    return side_argument(name, value, example)
-
-
-def _check_selection(margin: str, direction: str, threshold: float | str | None, gold: object) -> None:
-    if threshold is not None and gold is not None:
-        raise ValueError("threshold and gold exclude each other; pass one of them")
-    if isinstance(threshold, str):
-        check_choice("threshold", threshold, ("estimate", "all"))
-    check_choice("margin", margin, MARGINS)
-    check_choice("direction", direction, DIRECTIONS)
+        problem = "a model first, not an array; isoglot.search.mine(x, y) pairs vectors"
+    elif model is None or isinstance(model, Model | str | Path):
+        return
+    else:
+        problem = f"a model or a model's name first, not a {type(model).__name__}; {_EXAMPLE}"
+    raise TypeError(f"mine(model, sources, targets) expects {problem}")
 
 
 def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:
@@ -355,40 +327,22 @@ def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[A
     tables = [vectors] if single else list(vectors)
     if len(tables) != count:
         raise ValueError(f"{len(tables)} tables of vectors for {count} sides; pass one for each")
-    return [_table(one, at) for at, one in enumerate(tables)]
+    for at, table in enumerate(tables):
+        try:
+            tables[at] = table if is_file(table) or type(table) is np.ndarray else as_array(table)
+        except ValueError as error:
+            raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
+    return tables
 
 
-def _table(given: Any, at: int) -> NDArray[Any] | str | Path:
-    try:
-        return given if is_file(given) or type(given) is np.ndarray else as_array(given)
-    except ValueError as error:
-        raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
-
-
-def _check_cluster(
-    computation: Computation, device: str, model: object, tables: Sequence[object], *, files: bool
-) -> None:
-    if computation.cluster is None:
-        return
-    if device != "auto":
-        raise ValueError(f"workers are on an accelerator with gpus, else on the CPU; leave out device={device}")
-    if computation.index:
-        raise ValueError("a cluster compares exactly; leave out index")
-    if not tables and (isinstance(model, Model) or not files):
-        raise ValueError("a cluster loads the model on every worker; pass the model's name and files, or vectors")
-
-
-def _work(stack: ExitStack, files: Sequence[Path], destination: Output, inputs: Sequence[Any]) -> Path | None:
+def _open_work(stack: ExitStack, files: Sequence[Path], destination: Output, inputs: Sequence[Any]) -> Path | None:
     """The work folder; None for lists alone."""
     if not files:
         return None
-    work, output = destination.work, destination.path
-    if work is None and output is None:  # maps of its files stay valid after it is removed
+    if destination.work is None and destination.path is None:  # maps of its files stay valid after it is removed
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True)))
-    place = Path(work) if work is not None else Path(f"{output}.work")
-    return stack.enter_context(
-        work_folder(place, "a work folder of mine", _KNOWN, keep=work is not None, inputs=inputs)
-    )
+    place, keep = Path(destination.work or f"{destination.path}.work"), destination.work is not None
+    return stack.enter_context(work_folder(place, "a work folder of mine", _KNOWN, keep=keep, inputs=inputs))
 
 
 def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Callable[[str], bool] | None:
@@ -397,133 +351,117 @@ def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Ca
     if pair is None:
         raise ValueError("check_language needs the languages of the sides; pass languages, such as 'deu,eng'")
     if check == "script":
-        return in_script_of(pair[at])
+        return sentences.in_script_of(pair[at])
     if not callable(check):
         raise ValueError(f'check_language is {shown(check)}; pass "script" or a function from text to language code')
-    return identified_as(pair[at], check)
+    return sentences.identified_as(pair[at], check)
 
 
-def _selected(
-    tables: Sequence[NDArray[Any] | str | Path], sides: Sequence[Side], folder: Path | None
-) -> list[NDArray[Any] | Shards]:
-    """The vectors of the rows of each side, from those of all its sentences; those of a file are copied if rows are
-    left out. Raises `EncoderError` for another number of vectors than sentences, `CorpusError` for a row not finite.
-    """
-    found: list[NDArray[Any] | Shards] = []
-    for at, (given, side) in enumerate(zip(tables, sides, strict=True)):
-        name = f"vectors[{at}]" if isinstance(given, np.ndarray) else str(given)
-        table = given if isinstance(given, np.ndarray) else open_table(given)
-        if table.ndim != 2 or table.dtype.kind != "f":
-            raise ValueError(f"{name} must be (N, D) floats, got {table.dtype} {table.shape}")
-        if len(table) != len(side.rows):
-            raise EncoderError(
-                f"{name}: {len(table)} rows for the {len(side.rows)} sentences of {side.name}; encode these sentences"
-            )
-        require_finite(table, name)
-        if len(side) < len(table):
-            into = folder / f"{_SIDES[at]}.given.npy" if folder and not isinstance(given, np.ndarray) else None
-            table = _rows(table, side, into)
-        found.append(table)
-    return found
+@dataclass(frozen=True)
+class _Work:
+    """What the steps of one call have in common. The folder of lists alone is None."""
 
+    sides: Sequence[Side]
+    folder: Path | None
+    computation: Computation
+    progress: Progress | None
+    say: Report
 
-def _rows(table: NDArray[Any], side: Side, into: Path | None) -> NDArray[Any]:
-    if into is None:
-        return np.asarray(table[side.places])
-    with atomic_write(into, binary=True) as stream:
-        shape = (len(side), table.shape[1])
-        header = {"descr": np.lib.format.dtype_to_descr(table.dtype), "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(stream, header)
-        for start in range(0, len(side), _BLOCK):
-            stream.write(np.ascontiguousarray(table[side.places[start : start + _BLOCK]]).data)
-    return open_table(into)
+    @property
+    def within(self) -> bool:
+        """Whether pairs are mined within one side."""
+        return len(self.sides) == 1
 
+    def select_rows(self, tables: Sequence[NDArray[Any] | str | Path]) -> list[Table]:
+        """The vectors of the rows of each side, from those of all its sentences; those of a file are copied if rows are
+        left out. Raises `EncoderError` for another number of vectors than sentences, `CorpusError` for a row not
+        finite.
+        """
+        selected: list[Table] = []
+        for at, (given, side) in enumerate(zip(tables, self.sides, strict=True)):
+            is_array = isinstance(given, np.ndarray)
+            name = f"vectors[{at}]" if is_array else str(given)
+            table = given if isinstance(given, np.ndarray) else open_table(given)
+            if table.ndim != 2 or table.dtype.kind != "f":
+                raise ValueError(f"{name} must be (N, D) floats, got {table.dtype} {table.shape}")
+            if len(table) != len(side.rows):
+                counts = f"{len(table)} rows for the {len(side.rows)} sentences of {side.name}"
+                raise EncoderError(f"{name}: {counts}; encode these sentences")
+            require_finite(table, name)
+            if len(side) == len(table):
+                selected.append(table)
+            elif is_array or self.folder is None:
+                selected.append(np.asarray(table[side.places]))
+            else:
+                into = self.folder / f"{_SIDES[at]}.given.npy"
+                for start in range(0, len(side), _BLOCK):
+                    write_rows(into, start, table[side.places[start : start + _BLOCK]])
+                selected.append(open_table(into))
+        return selected
 
-def _encoded(
-    model: object,
-    sides: Sequence[Side],
-    folder: Path | None,
-    computation: Computation,
-    device: str,
-    progress: Progress | None,
-    say: Report,
-) -> list[NDArray[Any] | Shards]:
-    prompt, pooling = computation.prompt, computation.pooling
-    if isinstance(model, Model):
-        if pooling is not None:
-            raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
-        encoder = model
-    else:
-        encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
-    say(encoder.describe())
-    settings: dict[str, Any] = {
-        "normalize_embeddings": True, "dtype": computation.dtype, "prompt": prompt, "progress": progress
-    }  # fmt: skip
-    tables: list[NDArray[Any] | Shards] = []
-    for at, side in enumerate(sides):
-        say(f"encoding {side.name}: {len(side):,} sentences")
-        if side.first and folder is not None:
-            into = folder / f"{_SIDES[at]}.npy"
-            tables.append(encode_file(encoder, side.texts, output=into, keep=True, report=say, **settings))
+    def encode(self, model: object, device: str) -> list[Table]:
+        prompt, pooling = self.computation.prompt, self.computation.pooling
+        if isinstance(model, Model):
+            if pooling is not None:
+                raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
+            encoder = model
         else:
-            texts = side.texts if isinstance(side.texts, list) else list(side.texts)
-            tables.append(encode(encoder, texts, **settings))
-    return tables
+            encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
+        self.say(encoder.describe())
+        settings: dict[str, Any] = {
+            "normalize_embeddings": True, "dtype": self.computation.dtype, "prompt": prompt, "progress": self.progress
+        }  # fmt: skip
+        tables: list[Table] = []
+        for at, side in enumerate(self.sides):
+            self.say(f"encoding {side.name}: {len(side):,} sentences")
+            if side.first and self.folder is not None:
+                into = self.folder / f"{_SIDES[at]}.npy"
+                tables.append(encode_file(encoder, side.texts, output=into, keep=True, report=self.say, **settings))
+            else:
+                tables.append(encode(encoder, side.texts, **settings))
+        return tables
+
+    def encode_in_pieces(self, model: str) -> list[Table]:
+        """Vectors by workers, in folders whose names depend on everything that the vectors depend on."""
+        names, cluster = ("dtype", "prompt", "pooling"), cast(Cluster, self.computation.cluster)
+        settings = {"normalize_embeddings": True, **{name: getattr(self.computation, name) for name in names}}
+        tables: list[Table] = []
+        for name in _SIDES[: len(self.sides)]:
+            text = cast(Path, self.folder) / f"{name}.txt"
+            mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
+            into = text.with_suffix(f".{mark}{_PIECES}")
+            tables.append(
+                encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
+            )
+        return tables
+
+    def find_neighbours(self, x: Table, y: Table, k: int, budget: int, checkpoint: Checkpoint | None) -> Neighbours:
+        """The k neighbours of each row on the other side, or of each row within one table among the others."""
+        computation, count = self.computation, min(len(x), len(y)) - self.within
+        if k > count:
+            self.say(f"k is {k}: only {max(0, count):,} neighbours exist; using all of them")
+        self.say(f"comparing {len(x):,} with {len(y):,} sentences")
+        k += self.within  # a row is its own neighbour
+
+        def in_sentences(done: int, total: int | None) -> None:
+            if self.progress is not None and total:
+                self.progress(done * len(x) // total, len(x))
+
+        settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": in_sentences}
+        a, b = cast("NDArray[Any]", x), cast("NDArray[Any]", y)
+        if computation.cluster is not None:
+            nearest = neighbours_shards(_mapped(x), _mapped(y), k, cluster=computation.cluster, **settings)
+        elif computation.index is not None:
+            began = time.monotonic()
+            nearest = search.approximate(a, b, k, index=computation.index, probes=computation.probes, budget=budget)
+            share, seconds = search.recall(a, b, nearest, budget=budget), time.monotonic() - began
+            self.say(f"{computation.index}: {seconds:.0f} s, recall {share:.2%} (of the true neighbours of a sample)")
+        else:
+            nearest = search.neighbours(a, b, k, metric="cosine", **settings)
+        return search.others(nearest) if self.within else nearest
 
 
-def _in_pieces(
-    model: str,
-    sides: Sequence[Side],
-    folder: Path,
-    computation: Computation,
-    cluster: Cluster,
-    progress: Progress | None,
-) -> list[NDArray[Any] | Shards]:
-    """Vectors by workers, in folders whose names depend on everything that the vectors depend on."""
-    settings = {"normalize_embeddings": True}
-    settings |= {name: getattr(computation, name) for name in ("dtype", "prompt", "pooling")}
-    found: list[NDArray[Any] | Shards] = []
-    for name in _SIDES[: len(sides)]:
-        text = folder / f"{name}.txt"
-        mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
-        into = text.with_suffix(f".{mark}{_PIECES}")
-        found.append(encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=progress))
-    return found
-
-
-def _neighbours(
-    x: Shards | NDArray[Any],
-    y: Shards | NDArray[Any],
-    k: int,
-    within: bool,
-    budget: int,
-    computation: Computation,
-    checkpoint: Checkpoint | None,
-    progress: Progress | None,
-    say: Report,
-) -> Neighbours:
-    """The k neighbours of each row on the other side, or of each row `within` the one table among the others."""
-    count = min(len(x), len(y)) - within
-    if k > count:
-        say(f"k is {k}: only {max(0, count):,} neighbours exist; using all of them")
-    say(f"comparing {len(x):,} with {len(y):,} sentences")
-    k += within  # a row is its own neighbour
-
-    def in_sentences(done: int, total: int | None) -> None:
-        if progress is not None and total:
-            progress(done * len(x) // total, len(x))
-
-    settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": in_sentences}
-    if computation.cluster is not None:
-        found = neighbours_shards(_mapped(x), _mapped(y), k, cluster=computation.cluster, **settings)
-    elif computation.index is not None:
-        found = _approximate(x, y, k, computation.index, computation.probes, budget, say)
-    else:
-        found = neighbours(cast("NDArray[Any]", x), cast("NDArray[Any]", y), k, metric="cosine", **settings)
-    return others(found) if within else found
-
-
-def _mapped(vectors: Shards | NDArray[Any]) -> Shards | NDArray[Any]:
+def _mapped(vectors: Table) -> Table:
     """A memory map as its file, which the workers read; an array would be sent to each."""
     if isinstance(vectors, np.memmap) and vectors.filename:
         shards = open_shards(Path(vectors.filename))
@@ -532,17 +470,9 @@ def _mapped(vectors: Shards | NDArray[Any]) -> Shards | NDArray[Any]:
     return vectors
 
 
-def _approximate(x: Any, y: Any, k: int, index: str, probes: int, budget: int, say: Report) -> Neighbours:
-    began = time.monotonic()
-    found = approximate(x, y, k, index=index, probes=probes, budget=budget)
-    share = recall(x, y, found, budget=budget)
-    say(f"{index}: {time.monotonic() - began:.0f} s, recall {share:.2%} (of the true neighbours of a sample)")
-    return found
-
-
 def _cut(
     rows: Pairs,
-    found: Neighbours,
+    nearest: Neighbours,
     sides: tuple[Side, Side],
     threshold: float | Literal["estimate", "all"] | None,
     gold: list[tuple[int, int]] | None,
@@ -550,22 +480,26 @@ def _cut(
     languages: tuple[str, str] | None,
     say: Report,
 ) -> MinedPairs:
+    within = sides[0] is sides[1]
+    limit = threshold if isinstance(threshold, float | int) else None
+    quality = guess = None
     if gold is not None:
-        best = tune(rows, [(min(pair), max(pair)) for pair in gold] if sides[0] is sides[1] else gold)
-        quality = f"precision {best.precision:.1%}, recall {best.recall:.1%}, F1 {best.f1:.1%}"
-        say(f"threshold {best.threshold:.6f}, tuned on these pairs: {quality}")
-        return MinedPairs(rows.above(best.threshold), sides, best.threshold, quality=best, languages=languages)
-    can_estimate = sides[0] is not sides[1] and len(rows) > 0 and found.forward_scores.shape[1] > 1
-    if threshold == "estimate" or (threshold is None and can_estimate):
-        guess = estimate(rows, found, margin=margin)
-        quality = f"estimated: precision {guess.precision:.0%}, recall {guess.recall:.0%}"
+        quality = search.tune(rows, [(min(pair), max(pair)) for pair in gold] if within else gold)
+        limit = quality.threshold
+        shares = f"precision {quality.precision:.1%}, recall {quality.recall:.1%}, F1 {quality.f1:.1%}"
+        say(f"threshold {limit:.6f}, tuned on these pairs: {shares}")
+    elif threshold == "estimate" or (
+        threshold is None and not within and len(rows) > 0 and nearest.forward_scores.shape[1] > 1
+    ):
+        guess = search.estimate(rows, nearest, margin=margin)
         doubt = "" if guess.reliable else "the scores show no clear threshold, and there may be few true pairs or none"
         if threshold == "estimate" or guess.reliable:
-            say(f"threshold {guess.threshold:.6f}, {quality}{doubt and f'; {doubt}: check the pairs'}")
-            return MinedPairs(rows.above(guess.threshold), sides, guess.threshold, estimated=guess, languages=languages)
-        say(f"all pairs are kept, since {doubt}; pass a threshold to keep fewer")
-    limit = threshold if isinstance(threshold, float | int) else None
-    return MinedPairs(rows if limit is None else rows.above(limit), sides, limit, languages=languages)
+            limit, shares = guess.threshold, f"precision {guess.precision:.0%}, recall {guess.recall:.0%}"
+            say(f"threshold {limit:.6f}, estimated: {shares}{doubt and f'; {doubt}: check the pairs'}")
+        else:
+            guess = None
+            say(f"all pairs are kept, since {doubt}; pass a threshold to keep fewer")
+    return MinedPairs(rows if limit is None else rows.above(limit), sides, limit, quality, guess, languages)
 
 
 def size_of(size: int | str) -> int:

@@ -30,8 +30,8 @@ from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.formats import TABLES, input_format, read_table, read_texts, text_column
 from isoglot.data.languages import canonical
-from isoglot.model.base import readable
 from isoglot.model.engine import checked
+from isoglot.model.tokenizer import readable
 from isoglot.search.best import Ids
 from isoglot.search.pairs import Allowed
 
@@ -109,7 +109,7 @@ def gather(
     split: Callable[[str], Iterable[str]] | None = None,
     deduplicate: bool = True,
     keep: Callable[[str], bool] | None = None,
-    report: Callable[[str], None] | None = None,
+    report: Callable[[str], None] = lambda _message: None,
 ) -> Side:
     """Read a file, one sentence per line (with `ids`: id, tab, sentence) or a table, or a list, whose ids are `ids`.
 
@@ -127,7 +127,10 @@ def gather(
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
         sentences = read_sentences(source, name=name, ids=given_ids, columns=columns, split=split)
         while block := list(islice(sentences, BLOCK)):
-            block_hashes, new = _choose(block, seen if deduplicate else None, keep)
+            block_hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
+            new = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
+            if deduplicate:
+                new[new] = seen.add(block_hashes[new])
             names.frombytes(block_hashes.tobytes())
             places.extend((len(rows) + np.flatnonzero(new)).tolist())
             rows.extend(np.where(new, len(sizes) + np.cumsum(new) - 1, ABSENT).tolist())
@@ -146,9 +149,7 @@ def gather(
         raise CorpusError(
             f"two sentences have the id {Counter(given_ids).most_common(1)[0][0]!r}; ids must differ", file=name
         )
-    if report is not None:
-        skipped = len(rows) - len(places)
-        report(f"{name}: {len(rows):,} sentences, {skipped:,} skipped (blank, duplicate, filtered)")
+    report(f"{name}: {len(rows):,} sentences, {len(rows) - len(places):,} skipped (blank, duplicate, filtered)")
     lengths, every = np.array(sizes, np.int64), np.array(names, np.uint64)
     if into is not None:
         texts = MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
@@ -160,17 +161,6 @@ def gather(
     all_rows = np.array(rows, np.int64)
     all_rows = np.where((all_rows == ABSENT) & (hashes[at] == every), at, all_rows)
     return Side(name, texts, first_places, all_rows, hashes, lengths, given_ids, int(isinstance(source, Path)))
-
-
-def _choose(
-    block: list[str], seen: Seen | None, keep: Callable[[str], bool] | None
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """The hash of each sentence, and whether it is mined: it is not blank, kept, and not `seen` before."""
-    hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
-    new = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
-    if seen is not None:
-        new[new] = seen.add(hashes[new])
-    return hashes, new
 
 
 def read_sentences(
@@ -236,31 +226,26 @@ def is_file(source: object) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-def different_text(x: Side, y: Side) -> Allowed:
-    """A filter of pairs of identical sentences."""
-    return lambda source, target: np.not_equal(x.hashes[source], y.hashes[target])
-
-
-def similar_lengths(x: Side, y: Side, ratio: float) -> Allowed:
-    """A filter of pairs whose longer sentence has more than `ratio` times the bytes of the shorter one.
+def allow_pairs(x: Side, y: Side, drop_identical: bool, length_ratio: float | None) -> Allowed | None:
+    """A filter of pairs of identical sentences, if they are to be dropped, and of those whose longer sentence has more
+    than `length_ratio` times the bytes of the shorter one. None if it would allow all pairs.
 
     Bytes of UTF-8 rather than characters: a Chinese character has three and carries about as much as three English
     ones.
     """
+    if not drop_identical and length_ratio is None:
+        return None
 
     def allowed(source: Ids, target: Ids) -> NDArray[np.bool_]:
-        a, b = x.sizes[source], y.sizes[target]
-        similar: NDArray[np.bool_] = np.maximum(a, b) <= ratio * np.minimum(a, b)
-        return similar
+        passed: Any = np.True_
+        if drop_identical:
+            passed = x.hashes[source] != y.hashes[target]
+        if length_ratio is not None:
+            a, b = x.sizes[source], y.sizes[target]
+            passed = passed & (np.maximum(a, b) <= float(length_ratio) * np.minimum(a, b))
+        return np.asarray(passed)
 
     return allowed
-
-
-def all_of(filters: Sequence[Allowed]) -> Allowed | None:
-    """Allows what all filters allow; None if there are none."""
-    if not filters:
-        return None
-    return lambda source, target: np.logical_and.reduce([one(source, target) for one in filters])
 
 
 def in_script_of(language: str) -> Callable[[str], bool]:

@@ -183,13 +183,11 @@ class Model(Engine):
             raise ValueError(f"max_length must be at least 1, got {value}")
         self.max_length = value
 
-    def get_sentence_embedding_dimension(self) -> int:
-        """The same as `dim`."""
-        return self.dim
-
     def get_embedding_dimension(self) -> int:
         """The same as `dim`."""
         return self.dim
+
+    get_sentence_embedding_dimension = get_embedding_dimension
 
     def __getattr__(self, name: str) -> Any:
         if name in _ELSEWHERE:
@@ -226,23 +224,9 @@ class Model(Engine):
 
     @overload
     def encode(
-        self,
-        texts: str | Iterable[str] = ...,
-        *,
-        output_value: str,
-        convert_to_tensor: bool = ...,
-        **settings: Unpack[_Vectors],
-    ) -> Any: ...
-
-    @overload
-    def encode(
-        self,
-        texts: str | Iterable[str] = ...,
-        *,
-        convert_to_numpy: bool,
-        convert_to_tensor: bool = ...,
-        **settings: Unpack[_Vectors],
-    ) -> Any: ...
+        self, texts: str | Iterable[str] = ..., *, output_value: str = ..., convert_to_numpy: bool = ...,
+        convert_to_tensor: bool = ..., **settings: Unpack[_Vectors],
+    ) -> Any: ...  # fmt: skip
 
     @check_arguments(pool="pass workers=4, or a list of devices")
     def encode(
@@ -433,11 +417,9 @@ def encode(model: Model, texts: str | Iterable[str], **settings: Unpack[Settings
     """`model.encode(texts, **settings)`: see `Model.encode` for the settings. Raises TypeError without a model."""
     if isinstance(model, Model):
         return cast("NDArray[np.floating]", cast(Any, model).encode(texts, **settings))
-    if isinstance(model, str | Path):
-        raise TypeError(
-            f"encode needs a model, got the name {str(model)!r}: isoglot.load({str(model)!r}).encode(texts)"
-        )
-    raise TypeError(f"encode needs a model and texts, got {type(model).__name__}: isoglot.load().encode(texts)")
+    is_name = isinstance(model, str | Path)
+    given = f"a model, got the name {str(model)!r}" if is_name else f"a model and texts, got {type(model).__name__}"
+    raise TypeError(f"encode needs {given}: isoglot.load({repr(str(model)) if is_name else ''}).encode(texts)")
 
 
 def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
@@ -462,15 +444,6 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
         if not any(isinstance(row, str) for row in rows) and (table := np.asarray(rows)).dtype.kind in "fiu":
             return table
     raise TypeError(f"{takes}, and item {other} is {shown(items[other])}")
-
-
-def readable(text: str) -> str:
-    """The text as models read it and as UTF-8 can represent it: with U+FFFD instead of lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def cache_key(model: Model, precision: str | None = None) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator, model_validator
 
-from isoglot.core.errors import EncoderError
+from isoglot.core.errors import EncoderError, shown
 
 # Bounds of a vector, a vocabulary or a sentence, and of the number of layers: memory is allocated by them.
 Size = Annotated[int, Field(gt=0, lt=1 << 24)]
@@ -94,7 +94,7 @@ class Pooling(_Strict):
     def _flags(self) -> Pooling:
         for key, value in (self.model_extra or {}).items():
             if key.startswith("pooling_mode_") and not isinstance(value, bool):
-                raise ValueError(f"{key} must be true or false, got {_short(value)}")
+                raise ValueError(f"{key} must be true or false, got {shown(value, most=60)}")
         return self
 
     @property
@@ -204,10 +204,10 @@ class Backbone(_Hub):
             if key in ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_decoder_layers") and (
                 type(value) is not int or not 0 < value <= 1000
             ):
-                raise ValueError(f"{key} must be a whole number from 1 to 1000, got {_short(value)}")
+                raise ValueError(f"{key} must be a whole number from 1 to 1000, got {shown(value, most=60)}")
             if key.lstrip("_").startswith(("attn_impl", "experts_impl")) and any(sign in str(value) for sign in "/:"):
                 raise ValueError(
-                    f"{key} is {_short(value)}, which names code of another repository; such code is not run"
+                    f"{key} is {shown(value, most=60)}, which names code of another repository; such code is not run"
                 )
         return found
 
@@ -239,7 +239,7 @@ def checked(path: Path, kind: type[Setting], value: Any) -> Setting:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         why = first["msg"].removeprefix("Value error, ")
-        given = "" if first["type"] == "missing" or not first["loc"] else f" (got {_short(first['input'])})"
+        given = "" if first["type"] == "missing" or not first["loc"] else f" (got {shown(first['input'], most=60)})"
         raise EncoderError(f"{path}: {where}: {why}{given}; correct the file, or save the model again") from error
 
 
@@ -251,8 +251,3 @@ def read_json(path: Path) -> Any:
         raise EncoderError(f"{path}: cannot be read: {error.strerror}; the model folder is incomplete") from error
     except (ValueError, RecursionError) as error:
         raise EncoderError(f"{path}: is not valid JSON ({error}); save or download the model again") from error
-
-
-def _short(value: Any) -> str:
-    shown = ascii(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

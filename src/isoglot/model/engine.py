@@ -22,11 +22,11 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -40,6 +40,8 @@ from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.data.vectors import not_finite, unit
 
 Rows = NDArray[np.floating]
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 Self = TypeVar("Self", bound="Engine")
 Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
 Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
@@ -215,11 +217,9 @@ class Engine:
 
         Two models of one identity give the same vectors up to rounding; device and batch size are not part of it.
         """
-        facts = [f"{self.kind} {self.fingerprint}", f"dim={self.dim}", f"pads={self.pads}"]
-        facts += [f"pooling={self.pooling}"] if self.pooling else []
-        facts += [f"normalizes={self.normalizes}"]
-        facts += [] if self.pad is None else [f"pad={self.pad}"]
-        checksum = hashlib.sha256("\n".join(facts).encode())
+        facts = {name: getattr(self, name) for name in ("dim", "pads", "pooling", "normalizes", "pad")}
+        given = [f"{name}={value}" for name, value in facts.items() if value not in ("", None)]
+        checksum = hashlib.sha256("\n".join([f"{self.kind} {self.fingerprint}", *given]).encode())
         self.add_weights(checksum)
         return checksum.hexdigest()
 
@@ -312,17 +312,19 @@ def encode_tokens(
 ) -> Any:
     """The states (T, H) of the T tokens of each text, as a list; those of a string alone."""
     model = model.at(asked.precision).evaluating()
-    found: list[Rows] = []
+    rows: list[Rows] = []
     with closing(windows(checked(texts), asked.window, partial(model.tokenize, prompt=prompt))) as parts:  # type: ignore[type-var]
         for part in parts:
-            lengths, rows = part.tokens.lengths, dict[int, Rows]()
+            lengths = part.tokens.lengths
+            states: list[Any] = [None] * len(lengths)
             for chunk in pack(lengths, asked.budget, most=asked.most, padding=padding_on(model.device)):
-                states = model.states(part.tokens.select(chunk), asked.precision).astype(asked.dtype, copy=False)
-                rows |= {row: part[: lengths[row]] for row, part in zip(chunk.tolist(), states, strict=True)}
-            found += [rows[row] for row in (range(len(rows)) if part.rows is None else part.rows)]
+                padded = model.states(part.tokens.select(chunk), asked.precision).astype(asked.dtype, copy=False)
+                for row, table in zip(chunk.tolist(), padded, strict=True):
+                    states[row] = table[: lengths[row]]
+            rows += states if part.rows is None else [states[row] for row in part.rows]
             if progress is not None:
-                progress(len(found), None)
-    return found[0] if isinstance(texts, str) else found
+                progress(len(rows), None)
+    return rows[0] if isinstance(texts, str) else rows
 
 
 def checked(texts: object) -> Iterable[str]:
@@ -383,19 +385,19 @@ def engine(
 
 def _to_array(blocks: Blocks, texts: Sequence[str], asked: Plan) -> Rows:
     """Texts in memory: duplicates are found among all of them, and each distinct text is encoded at its first place."""
-    found, rows = distinct(texts)
-    first = None if rows is None else np.unique(rows, return_index=True)[1]
+    different, rows = distinct(texts)
+    places = np.arange(len(texts))
+    rows = places if rows is None else rows
+    first = np.unique(rows, return_index=True)[1]
     out: Rows = np.empty((len(texts), asked.width), dtype=asked.dtype)
     done = 0
-    for _, vectors in blocks(found):
-        stop = done + len(vectors)
-        out[slice(done, stop) if first is None else first[done:stop]] = vectors
-        done = stop
-    if rows is not None and first is not None:
-        repeated = np.setdiff1d(np.arange(len(texts)), first, assume_unique=True)
-        for start in range(0, len(repeated), asked.window):  # in parts, so that no second array of this size is made
-            part = repeated[start : start + asked.window]
-            out[part] = out[first[rows[part]]]
+    for _, vectors in blocks(different):
+        out[first[done : done + len(vectors)]] = vectors
+        done += len(vectors)
+    repeated = np.setdiff1d(places, first, assume_unique=True)
+    for start in range(0, len(repeated), asked.window):  # in parts, so that no second array of this size is made
+        part = repeated[start : start + asked.window]
+        out[part] = out[first[rows[part]]]
     return out
 
 
@@ -433,16 +435,10 @@ def windows(texts: Iterable[str], size: int, tokenize: Callable[[list[str]], Tok
     parts = _cut(texts, size)
     head = list(islice(parts, 2))
     if len(head) == 1:  # a few texts: starting a thread would take longer than a static encoder needs for one of them
-        yield _window(head[0][1], head[0][0], tokenize)
+        yield _window(*head[0], tokenize)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as pool:
-        waiting: deque[Future[Window]] = deque()
-        for first, part in chain(head, parts):
-            waiting.append(pool.submit(_window, part, first, tokenize))
-            if len(waiting) > 1:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from _run_ahead(lambda part: pool.submit(_window, *part, tokenize).result, 2, chain(head, parts))
 
 
 def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[np.int64] | None]:
@@ -462,7 +458,7 @@ def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[n
     return found, np.fromiter(map(place.__getitem__, texts), dtype=np.int64, count=len(texts))
 
 
-def _window(texts: list[str], first: int, tokenize: Callable[[list[str]], Tokens]) -> Window:
+def _window(first: int, texts: list[str], tokenize: Callable[[list[str]], Tokens]) -> Window:
     found, rows = distinct(texts, first)
     return Window(texts, found, rows, tokenize(found))
 
@@ -544,17 +540,6 @@ def _compute(model: Engine, plan: Plan, piece: Tokens) -> Rows:
     return model.begin(piece, plan)()
 
 
-def _overlap(model: Engine, plan: Plan, pieces: Iterable[Tokens]) -> Iterator[Rows]:
-    """The rows of each chunk: while the host handles those of one, the accelerator computes the next ones."""
-    waiting: deque[Callable[[], Rows]] = deque()
-    for piece in pieces:
-        waiting.append(model.begin(piece, plan))
-        if len(waiting) == _AHEAD:
-            yield waiting.popleft()()
-    while waiting:
-        yield waiting.popleft()()
-
-
 # Chunks in parallel
 
 
@@ -564,24 +549,53 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
 
     This process computes as many chunks in parallel as the model has threads. Raises EncoderError when a worker dies.
     """
-    if not places and model.overlaps:
-        yield partial(_overlap, model, plan)
+    if places:
+        with _start_workers(model, plan, places) as pool:
+            yield partial(_run_ahead, lambda piece: pool.submit(_work, piece).result, _AHEAD * len(places))
         return
-    if not places:
-        with _run_threads(model, partial(_compute, model, plan)) as apply:
-            yield apply
+    if model.overlaps:  # while the host handles the rows of one chunk, the accelerator computes the next ones
+        yield partial(_run_ahead, lambda piece: model.begin(piece, plan), _AHEAD)
         return
+    work, threads = partial(_compute, model, plan), model.threads
+    with ExitStack() as stack:
+
+        @cache
+        def pool_of_threads() -> ThreadPoolExecutor:
+            pool = model.start_threads(threads)
+            stack.callback(pool.shutdown, cancel_futures=True)
+            return pool
+
+        def apply(pieces: Iterable[Tokens]) -> Iterator[Rows]:
+            pieces = iter(pieces)
+            head = list(islice(pieces, 2))
+            pieces = chain(head, pieces)
+            if threads == 1 or len(head) == 1:  # a single chunk is computed by the calling thread
+                return map(work, pieces)
+            return _run_ahead(lambda piece: pool_of_threads().submit(work, piece).result, _AHEAD * threads, pieces)
+
+        yield apply
+
+
+def _run_ahead(start: Callable[[Part], Callable[[], Result]], most: int, parts: Iterable[Part]) -> Iterator[Result]:
+    """The result of each part, in order; up to `most` are started before the first one is waited for."""
+    waiting: deque[Callable[[], Result]] = deque()
+    for part in parts:
+        waiting.append(start(part))
+        if len(waiting) == most:
+            yield waiting.popleft()()
+    while waiting:
+        yield waiting.popleft()()
+
+
+@contextmanager
+def _start_workers(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     for place in places:
         queue.put(str(place))
     pool = ProcessPoolExecutor(len(places), context, initializer=_start, initargs=(model, plan, queue))
-
-    def submit(piece: Tokens) -> Future[Rows]:
-        return pool.submit(_work, piece)
-
     try:
-        yield partial(_spread, submit, _AHEAD * len(places))
+        yield pool
     except BrokenProcessPool as error:
         raise EncoderError(
             "a worker process ended before its work was done: possibly out of memory, or the script lacks "
@@ -589,39 +603,6 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _run_threads(model: Engine, work: Callable[[Tokens], Rows]) -> Iterator[Apply]:
-    """As many threads as the model has, each on one core; a single chunk is computed by the calling thread."""
-    threads = model.threads
-    if threads == 1:
-        yield partial(map, work)
-        return
-    with ExitStack() as stack:
-        pool: ThreadPoolExecutor | None = None
-
-        def apply(pieces: Iterable[Tokens]) -> Iterator[Rows]:
-            nonlocal pool
-            pieces = iter(pieces)
-            head = list(islice(pieces, 2))
-            if len(head) == 1:
-                return map(work, head)
-            started = pool = pool or model.start_threads(threads)
-            stack.callback(started.shutdown, cancel_futures=True)
-            return _spread(lambda piece: started.submit(work, piece), _AHEAD * threads, chain(head, pieces))
-
-        yield apply
-
-
-def _spread(submit: Callable[[Tokens], Future[Rows]], ahead: int, pieces: Iterable[Tokens]) -> Iterator[Rows]:
-    waiting: deque[Future[Rows]] = deque()
-    for piece in pieces:
-        waiting.append(submit(piece))
-        if len(waiting) >= ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
 
 
 def _start(model: Engine, plan: Plan, places: Any) -> None:

@@ -65,6 +65,7 @@ def folder_name(name: str) -> str:
 def _hub(name: str, allow_download: bool) -> Path | None:
     """The snapshot of a hub id in the local cache; None if it is not there. Raises EncoderError for any other fault."""
     from huggingface_hub import snapshot_download
+    from huggingface_hub.constants import HF_HUB_CACHE
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
@@ -72,26 +73,15 @@ def _hub(name: str, allow_download: bool) -> Path | None:
     except (LocalEntryNotFoundError, HFValidationError) as error:
         if allow_download:
             raise EncoderError(f"model {name!r} can't be downloaded: {error}") from error
-        _require_absence(name)
+        cache = Path(HF_HUB_CACHE)
+        for folder in (cache, cache / f"models--{name.replace('/', '--')}"):
+            if os.path.lexists(folder) and not (folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)):
+                problem = f"the local Hugging Face cache {folder} can't be read; check its permissions"
+                raise EncoderError(f"model {name!r}: {problem}") from error
+        if folder.is_dir():
+            problem = "has no complete snapshot; finish the download: isoglot.load(name, allow_download=True)"
+            raise EncoderError(f"model {name!r}: {folder} {problem}") from error
         return None
     except Exception as error:  # permissions, a damaged cache, and what the client raises about a download
         where = "can't be downloaded" if allow_download else "can't be read from the local Hugging Face cache"
         raise EncoderError(f"model {name!r} {where}: {error}") from error
-
-
-def _require_absence(name: str) -> None:
-    """Raise EncoderError if the client finds no snapshot for another reason than that the model isn't in the cache."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    cache = Path(HF_HUB_CACHE)
-    own = cache / f"models--{name.replace('/', '--')}"
-    for folder in (cache, own):
-        if os.path.lexists(folder) and not (folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)):
-            raise EncoderError(
-                f"model {name!r}: the local Hugging Face cache {folder} can't be read; check its permissions"
-            )
-    if own.is_dir():
-        raise EncoderError(
-            f"model {name!r}: {own} has no complete snapshot; finish the download: "
-            "isoglot.load(name, allow_download=True)"
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import platform
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ def load(
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     on_accelerator = wants_accelerator(str(device))
     folder = find(str(name), allow_download=allow_download)
-    settings = {key: value for key, value in {"prompt": prompt, "max_length": max_length}.items() if value is not None}
+    settings: dict[str, Any] = {"prompt": prompt, "max_length": max_length}
+    settings = {key: value for key, value in settings.items() if value is not None}
     fits = _engine_for(folder)
     if engine is None:
         needs_torch = pooling is not None or training or fits is None or on_accelerator
@@ -67,12 +69,14 @@ def load(
         return encoder
     if engine != fits:
         raise EncoderError(f"{name}: can't be run by the engine {engine}; use engine={fits or 'torch'!r}")
-    kind = StaticModel if engine == "static" else OnnxModel
+    modules, saved = layout.read_modules(folder), layout.read_settings(folder)
+    normalizes = any(module.kind == "Normalize" for module in modules)
+    settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}
     try:
-        model = kind.open(layout.read_modules(folder), folder, settings)
+        model = (StaticModel if engine == "static" else OnnxModel).open(modules[0].folder, settings)
     except (ValueError, TypeError) as error:
         raise EncoderError(f"{folder}: {error}; save or download the model again") from error
-    model.name = model.name or folder_name(str(name))
+    model.name, model.folder = saved.name or folder_name(str(name)), folder
     model.origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
     logging.getLogger(__name__).debug("%s: engine %s, precision %s", model.name, engine, model.precision)
     return model
@@ -86,15 +90,13 @@ def source_identity(model: Model) -> str:
     if isinstance(model, OnnxModel):
         return model.source_identity()
     own = model.identity()
-    try:
-        if not model.origin or _engine_for(find(model.origin)) != "onnx":
-            return own
-        settings: dict[str, Any] = {"prompt": model.prompt, "max_length": model.max_length}
-        again = load(model.origin, engine="torch", device="cpu", **settings)
-        graph = load(model.origin, engine="onnx", device="cpu", **settings)
-    except EncoderError:  # the folder is gone
-        return own
-    return graph.source_identity() if again.identity() == own and isinstance(graph, OnnxModel) else own
+    with suppress(EncoderError):  # the folder is gone
+        if model.origin and _engine_for(find(model.origin)) == "onnx":
+            settings: dict[str, Any] = {"prompt": model.prompt, "max_length": model.max_length, "device": "cpu"}
+            graph: Any = load(model.origin, engine="onnx", **settings)
+            if load(model.origin, engine="torch", **settings).identity() == own:
+                return str(graph.source_identity())
+    return own
 
 
 def _engine_for(folder: Path) -> str | None:

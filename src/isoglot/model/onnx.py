@@ -8,10 +8,9 @@ of one in memory.
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,35 +25,31 @@ from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
 
-_opening = threading.Lock()
-
-
-def _forked() -> None:
-    """In a forked process: the thread that held this lock is gone."""
-    global _opening
-    _opening = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(after_in_child=_forked)
-
 
 class Graph:
     """A graph in a file or as bytes, and the session that runs it, which is made when first used in a process."""
 
     def __init__(self, source: Path | bytes) -> None:
-        self.source, self._session = source, None
+        self.source = source
 
-    @property
+    @cached_property
     def session(self) -> Any:
         """The ONNX Runtime session. Raises EncoderError for a graph that can't be read."""
-        with _opening:
-            if self._session is None:
-                self._session = _open_session(self.source)
-            return self._session
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
+        options.log_severity_level = 3
+        source = self.source if isinstance(self.source, bytes) else str(self.source)
+        try:
+            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # the runtime has classes of its own
+            name = "the graph" if isinstance(source, bytes) else source
+            reason = " ".join(str(error).split())[:300]
+            raise EncoderError(f"{name}: can't be read: {reason}; export or download the model again") from error
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"source": self.source, "_session": None}
+        return {"source": self.source}
 
 
 class OnnxModel(Model):
@@ -91,12 +86,9 @@ class OnnxModel(Model):
         self.prompt, self.prompts, self.normalizes = prompt, dict(prompts or {}), normalizes
 
     @classmethod
-    def open(cls, modules: Sequence[layout.Module], folder: Path, settings: Mapping[str, Any]) -> OnnxModel:
-        """The model in a folder that `isoglot export` wrote; `settings` replace saved ones.
-
-        Raises EncoderError for a damaged folder.
-        """
-        saved, config = layout.read_settings(folder), configs.read(folder / "config.json", configs.Backbone)
+    def open(cls, folder: Path, settings: Mapping[str, Any]) -> OnnxModel:
+        """The model in a folder that `isoglot export` wrote. Raises EncoderError for a damaged one."""
+        config = configs.read(folder / "config.json", configs.Backbone)
         length = configs.read(folder / "sentence_bert_config.json", configs.Length).max_seq_length
         graph = Graph(folder / layout.GRAPH)
         with ThreadPoolExecutor(1) as pool:  # tokenizer and graph take half of the time each
@@ -106,16 +98,9 @@ class OnnxModel(Model):
             if tokenizer is None or not length:
                 raise EncoderError(f"{folder}: its tokenizer is not one that `isoglot export` writes; export it again")
             widths = [output.shape[-1] for output in opened.result().get_outputs()]
-        given = {
-            "dim": int(widths[0]), "max_length": length, "pad": pad,
-            "prompt": saved.default, "prompts": saved.prompts,
-            "normalizes": any(module.kind == "Normalize" for module in modules),
-        }  # fmt: skip
         if settings.get("max_length", length) > length:
             raise EncoderError(f"{folder}: max_length is at most {length}, got {settings['max_length']}")
-        model = cls(graph, tokenizer, **{**given, **settings})
-        model.name, model.folder = saved.name, folder
-        return model
+        return cls(graph, tokenizer, dim=int(widths[0]), pad=pad, **{"max_length": length, **settings})
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text without tokens becomes one padding token."""
@@ -200,19 +185,3 @@ def _open_tokenizer(folder: Path, rows: int) -> tuple[Any, int]:
     disable_extras(saved.backend_tokenizer)
     require_tokenizer(saved.backend_tokenizer, rows, folder)
     return saved.backend_tokenizer, int(saved.pad_token_id or 0)
-
-
-def _open_session(source: Path | bytes) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(
-            source if isinstance(source, bytes) else str(source), options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # the runtime has classes of its own
-        name = "the graph" if isinstance(source, bytes) else source
-        reason = " ".join(str(error).split())[:300]
-        raise EncoderError(f"{name}: can't be read: {reason}; export or download the model again") from error

@@ -13,8 +13,10 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError, nearest
@@ -50,40 +52,25 @@ class Source:
     convert: Convert
 
 
-def _e5(files: Mapping[str, Path], folder: Path) -> None:
-    torch_half("encoders.converters").convert_e5(files["e5-small-q4.bin"], files["tokenizer.json"], folder)
+def _convert(how: str, files: Mapping[str, Path], folder: Path) -> None:
+    """Make a model folder by copying the files, or by a function or class of `encoders.converters`."""
+    if how == "copy":
+        for name, path in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, folder / name)
+    elif how == "UseEncoder":
+        torch_half("encoders.converters").UseEncoder().save(folder)
+    else:
+        getattr(torch_half("encoders.converters"), how)(*files.values(), folder)
 
 
-def _glove(files: Mapping[str, Path], folder: Path) -> None:
-    torch_half("encoders.converters").convert_glove(
-        files["glove_6B_index.parquet"], files["glove_6B_50d_emb.npy"], folder
-    )
+def _read_source(table: dict[str, Any]) -> Source:
+    packages = tuple(Package(**package) for package in table["packages"])
+    return Source(**{**table, "packages": packages, "convert": partial(_convert, table["convert"])})
 
 
-def _use(_files: Mapping[str, Path], folder: Path) -> None:
-    torch_half("encoders.converters").UseEncoder().save(folder)
-
-
-def _copied(files: Mapping[str, Path], folder: Path) -> None:
-    """A folder that needs no conversion."""
-    for name, path in files.items():
-        target = folder / name
-        target.parent.mkdir(exist_ok=True)
-        shutil.copyfile(path, target)
-
-
-_CONVERT: dict[str, Convert] = {"e5": _e5, "glove": _glove, "use": _use, "copy": _copied}
 _TABLES = tomllib.loads((Path(__file__).parent / "packaged.toml").read_text(encoding="utf-8"))
-SOURCES: Mapping[str, Source] = {
-    name: Source(
-        **{
-            **table,
-            "packages": tuple(Package(**package) for package in table["packages"]),
-            "convert": _CONVERT[table["convert"]],
-        }
-    )
-    for name, table in _TABLES.items()
-}
+SOURCES: Mapping[str, Source] = {name: _read_source(table) for name, table in _TABLES.items()}
 
 DEFAULT = "isoglot-base"  # the default model
 INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each
@@ -128,17 +115,13 @@ def models() -> list[PackagedModel]:
         *map(_own, included()),
         *(
             PackagedModel(
-                name,
-                " + ".join(package.name for package in source.packages),
-                source.what,
-                source.dim,
-                source.licence,
+                name, " + ".join(package.name for package in source.packages), source.what, source.dim, source.licence,
                 installed=all(_distribution(package.name) for package in source.packages),
                 cached=_valid(place(name), source),
             )
             for name, source in SOURCES.items()
         ),
-    ]
+    ]  # fmt: skip
 
 
 def _own(name: str) -> PackagedModel:

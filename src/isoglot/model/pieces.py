@@ -28,13 +28,14 @@ import numpy as np
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.model import packed
-from isoglot.model.tokenizer import SPACE, disable_extras, replace_surrogates
+from isoglot.model.tokenizer import SPACE, disable_extras, readable
 
 FILE = "tokenizer.model"
 
 _BLOCK = 16_384  # texts tokenised at a time
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3  # kinds of pieces
 _UNIGRAM = 1
+_AS_THEY_ARE = ((3, 0), (4, 0), (5, 0))  # settings for spaces: none is added, removed or marked
 _ABSENT = (1 << 64) - 1  # -1 as a varint
 _SPACES = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
 _WORDS = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": True}
@@ -68,11 +69,11 @@ class PieceTokenizer:
         self.folder, path = folder, folder / FILE
         try:
             table, pieces = _parted(path.read_bytes())
-            unchanged = _message(3, _bytes(1, b"identity"), *(_number(field, 0) for field in (3, 4, 5)))
+            unchanged = _message(3, (1, b"identity"), *_AS_THEY_ARE)
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=pieces + unchanged)
-            named = _message(1, _bytes(1, b"<unk>"), _number(3, _UNKNOWN))  # a model without it is refused
-            as_they_are = _message(3, _bytes(2, table), *(_number(field, 0) for field in (3, 4, 5)))
-            self._normalizer = sentencepiece.SentencePieceNormalizer(model_proto=named + as_they_are)
+            named = _message(1, (1, b"<unk>"), (3, _UNKNOWN))  # a model without it is refused
+            changed = _message(3, (2, table), *_AS_THEY_ARE)
+            self._normalizer = sentencepiece.SentencePieceNormalizer(model_proto=named + changed)
         except (OSError, RuntimeError, ValueError, IndexError) as error:
             reason = " ".join(str(error).split())[:300]
             raise EncoderError(f"{path}: can't be read: {reason}; save or download the model again") from error
@@ -100,11 +101,7 @@ class PieceTokenizer:
         rows: list[list[int]] = []
         for start in range(0, len(texts), _BLOCK):
             block = texts[start : start + _BLOCK]
-            try:
-                "".join(block).encode()
-            except UnicodeEncodeError:
-                block = [replace_surrogates(text) for text in block]
-            rows += self._rows(block)
+            rows += self._rows([*map(readable, block)])
         room = max(0, max_length - 2)
         lengths = np.fromiter((min(len(row), room) + 2 for row in rows), np.int64, len(rows))
         ids = chain.from_iterable((first, *row[:room], last) for row in rows)
@@ -206,33 +203,43 @@ def build(state: Mapping[str, Any]) -> bytes | None:
     if model["unk_id"] not in added or not {around[0], around[2]} <= numbers.keys():
         return None
     table = base64.b64decode(steps[0]["precompiled_charsmap"])
-    settings = [(3, _UNIGRAM), (40, model["unk_id"]), (41, numbers[around[0]]), (42, numbers[around[2]]), (43, _ABSENT)]
-    names = _bytes(46, around[0].encode()) + _bytes(47, around[2].encode())
-    return b"".join([
-        _message(3, _bytes(1, b"nmt_nfkc"), _bytes(2, table)),
-        *(
-            _message(1, _bytes(1, piece.encode()), _float(2, score), _number(3, kinds.get(number, _NORMAL)))
-            for number, (piece, score) in enumerate(vocabulary)
-        ),
-        _message(2, *(_number(field, value) for field, value in settings), names),
-    ])  # fmt: skip
+    ids = (40, model["unk_id"]), (41, numbers[around[0]]), (42, numbers[around[2]]), (43, _ABSENT)
+    pieces = (
+        _message(1, (1, piece.encode()), (2, float(score)), (3, kinds.get(number, _NORMAL)))
+        for number, (piece, score) in enumerate(vocabulary)
+    )
+    settings = _message(2, (3, _UNIGRAM), *ids, (46, around[0].encode()), (47, around[2].encode()))
+    return b"".join([_message(3, (1, b"nmt_nfkc"), (2, table)), *pieces, settings])
 
 
 def _parted(model: bytes) -> tuple[bytes, bytes]:
     """The table of characters of a model of `build`, and the model without it. Raises ValueError for another model."""
-    if model[:1] != _tag(3, 2):
+    if model[:1] != b"\x1a":  # field 3, of bytes
         raise ValueError("its first field is not the table of characters that isoglot writes there")
     size, start = _varint_at(model, 1)
     fields, pieces = model[start : start + size], model[start + size :]
     _, name = _varint_at(fields, 1)
     name += fields[1]
     size, start = _varint_at(fields, name + 1)
-    if fields[name : name + 1] != _tag(2, 2) or start + size != len(fields):
+    if fields[name : name + 1] != b"\x12" or start + size != len(fields):  # field 2, of bytes
         raise ValueError("it is incomplete")
     return fields[start:], pieces
 
 
 # Fields of a protocol buffer
+
+
+def _message(number: int, *fields: tuple[int, int | float | bytes]) -> bytes:
+    content = b"".join(_field(*field) for field in fields)
+    return _field(number, content)
+
+
+def _field(number: int, value: int | float | bytes) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
 
 
 def _varint(value: int) -> bytes:
@@ -253,23 +260,3 @@ def _varint_at(data: bytes, place: int) -> tuple[int, int]:
         place, shift = place + 1, shift + 7
         if byte < 128:
             return value, place
-
-
-def _tag(field: int, kind: int) -> bytes:
-    return _varint(field << 3 | kind)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _tag(field, 0) + _varint(value)
-
-
-def _float(field: int, value: float) -> bytes:
-    return _tag(field, 5) + struct.pack("<f", value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _tag(field, 2) + _varint(len(value)) + value
-
-
-def _message(field: int, *parts: bytes) -> bytes:
-    return _bytes(field, b"".join(parts))

@@ -42,29 +42,21 @@ class StaticModel(Model):
         self.dim, self.prompt, self.prompts, self.normalizes = table.shape[1], prompt, dict(prompts or {}), normalizes
 
     @classmethod
-    def open(cls, modules: Sequence[layout.Module], folder: Path, settings: Mapping[str, Any]) -> StaticModel:
-        """The model in a folder with these modules, a table and possibly Normalize; `settings` replace saved ones.
-
-        Raises EncoderError for a damaged folder.
-        """
-        place, saved = modules[0].folder, layout.read_settings(folder)
-        weights = packed.read_weights(place) if packed.is_packed(place) else layout.read_arrays(place)
+    def open(cls, folder: Path, settings: Mapping[str, Any]) -> StaticModel:
+        """The model whose table and tokenizer are in a folder. Raises EncoderError for a damaged one."""
+        weights = packed.read_weights(folder) if packed.is_packed(folder) else layout.read_arrays(folder)
         table = weights.get("embedding.weight", weights.get("embeddings"))
         if table is None or table.ndim != 2:
             raise EncoderError(
-                f"{place}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
+                f"{folder}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
             )
         if not np.isfinite(table).all():
             raise EncoderError(f"{folder}: the table contains NaN or infinity; save or download the model again")
-        tokenizer = packed.read_tokenizer(place)
+        tokenizer = packed.read_tokenizer(folder)
         length = (tokenizer.truncation or {}).get("max_length", 8192)
         disable_extras(tokenizer)
         require_tokenizer(tokenizer, len(table), folder)
-        normalizes = any(module.kind == "Normalize" for module in modules)
-        given = {"max_length": length, "prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes}
-        model = cls(table.astype(np.float32, copy=False), tokenizer, **{**given, **settings})
-        model.name, model.folder = saved.name, folder
-        return model
+        return cls(table.astype(np.float32, copy=False), tokenizer, **{"max_length": length, **settings})
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""

@@ -160,7 +160,7 @@ def ragged(
             try:
                 encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
             except (TypeError, UnicodeEncodeError):
-                block = [replace_surrogates(text) for text in block]
+                block = [readable(text) for text in block]
                 encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
             except Exception as error:  # the library's class for all errors, such as an unk_token without a number
                 raise EncoderError(f"the tokenizer can't read a text: {error}; save or download it again") from error
@@ -173,9 +173,13 @@ def ragged(
     return Tokens(np.concatenate(ids), np.concatenate(lengths))
 
 
-def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD instead of lone surrogates, which no tokenizer takes."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def readable(text: str) -> str:
+    """The text as models read it and as UTF-8 can represent it: with U+FFFD instead of lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def disable_extras(tokenizer: Tokenizer) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice, repeat
+from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 from unicodedata import normalize
 from weakref import WeakKeyDictionary
@@ -116,25 +116,20 @@ class _Memory:
         return word.isascii() or not self.odd.search(normalize("NFKC", word))
 
     def _learn(self, tokenizer: Tokenizer, words: list[str]) -> None:
+        lines = [words[start : start + _LINE] for start in range(0, len(words), _LINE)]
+        try:
+            encodings = tokenizer.encode_batch_fast([" ".join(line) for line in lines], add_special_tokens=False)
+        except Exception:  # the library's class for all errors: `ragged` meets it again, and reports it
+            return
         parts, learnt = [self.words], list[str]()
-        for line, ids in self._lines(tokenizer, words):
+        for line, encoding in zip(lines, encodings, strict=True):
+            ids = np.array(encoding.ids, np.int64)
             begins = self.begins[ids].nonzero()[0]
             if len(begins) == len(line) and begins[0] == 0:  # else a word has no piece that begins with a space
                 parts.append(Tokens(ids, np.diff(begins, append=len(ids))))
                 learnt += line
         self.places.update(zip(learnt, range(len(self.places), len(self.places) + len(learnt)), strict=True))
         self.words = concatenate(parts)
-
-    @staticmethod
-    def _lines(tokenizer: Tokenizer, words: list[str]) -> Iterator[tuple[list[str], NDArray[np.int64]]]:
-        rest = iter(words)
-        lines = list(iter(lambda: list(islice(rest, _LINE)), []))
-        try:
-            encodings = tokenizer.encode_batch_fast([" ".join(line) for line in lines], add_special_tokens=False)
-        except Exception:  # the library's class for all errors: `ragged` meets it again, and reports it
-            return
-        for line, encoding in zip(lines, encodings, strict=True):
-            yield line, np.array(encoding.ids, np.int64)
 
 
 _memories: WeakKeyDictionary[Tokenizer, _Memory] = WeakKeyDictionary()  # used under the tokenizer's lock

@@ -40,8 +40,7 @@ class Shards:
         Raises `EncoderError` when a file is missing or has changed since the shards were opened.
         """
         parts = []
-        ends = list(accumulate(self.counts))
-        for file, count, end in zip(self.files, self.counts, ends, strict=True):
+        for file, count, end in zip(self.files, self.counts, accumulate(self.counts), strict=True):
             first = end - count
             if first < stop and start < end:
                 table = _map(file)
@@ -59,10 +58,8 @@ def open_shards(source: Path | Sequence[Path]) -> Shards:
 
     Raises `EncoderError` if there are none, if one is not a table of numbers, and if their widths differ.
     """
-    if isinstance(source, Path):
-        files = sorted(source.glob("*.npy")) if source.is_dir() else [source]
-    else:
-        files = list(source)
+    given = [source] if isinstance(source, Path) else list(source)
+    files = sorted(source.glob("*.npy")) if isinstance(source, Path) and source.is_dir() else given
     if not files:
         raise EncoderError(f"{source}: contains no vectors (*.npy); encode text into it first")
     tables = [_map(file) for file in files]

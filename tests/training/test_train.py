@@ -183,7 +183,7 @@ def test_the_same_call_again_returns_the_finished_model(toy_static, tmp_path, mo
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ({"lr": 1.0}, r"recipe\.optimizer\.lr"),
+        ({"lr": 1.0}, r"recipe\.stages\.0\.optimizer\.lr"),
         ({"data": rows(39)}, "text"),
         ({"objective": InfoNCE(temperature=0.5)}, r"recipe\.objectives"),
         ({"seed": 5}, "seed"),

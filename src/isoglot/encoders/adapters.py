@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from isoglot.core.errors import EncoderError, nearest
-from isoglot.encoders.base import evaluating
+from isoglot.encoders.base import add_tensors, evaluating
 from isoglot.encoders.layers import read_tensors
 from isoglot.encoders.rounding import rounded
 from isoglot.model import configs, layout
@@ -163,12 +163,9 @@ def merged(backbone: Any) -> Any:
 
 def digest(backbone: nn.Module) -> str:
     """SHA-256 of names, shapes and values of all weights but those of the pooler, which is never used."""
-    found = hashlib.sha256()
-    for name, weight in sorted(backbone.state_dict().items()):
-        if not name.startswith("pooler."):
-            found.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-            found.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return found.hexdigest()
+    checksum = hashlib.sha256()
+    add_tensors(checksum, {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")})
+    return checksum.hexdigest()
 
 
 # The folder of an adapter

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.data.groups import digest_of
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
 from isoglot.evaluation.base import Encode, Metric, Score, Task
-from isoglot.evaluation.run import announced, function, plan, run_tasks
+from isoglot.evaluation.run import announced, data_digest, function, plan, run_tasks
 from isoglot.training import ranks
 
 
@@ -50,6 +51,11 @@ class Dev:
                 f"{self.where}.subset: {self.task.name} has no subset {shown(self.subset)} in {self.data}; "
                 f"{nearest(self.subset, subsets)}"
             )
+
+    def digest(self) -> str:
+        """Digest of the data."""
+        groups = getattr(self.task, "groups", None)
+        return digest_of(groups) if groups else data_digest(self.task, self.data, languages=self.languages)
 
     def deciding(self, scores: Sequence[Score]) -> float:
         """The value among all scores of the task; RecipeError if it is not there."""

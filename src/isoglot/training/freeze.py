@@ -23,7 +23,7 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CheckpointError
 from isoglot.data.files import BUNDLED, atomic_write, check_output, content_digest, digest
 from isoglot.training.recipe import dumps
-from isoglot.training.settings import Recipe
+from isoglot.training.settings import MEMORY, Recipe
 
 _KINDS = (".json", ".jsonl", ".md", ".tex", ".npz", ".html", ".svg")  # results; weights are known by their digests
 _LEFT_OUT = {"model", "best", "checkpoints", "tensorboard", "wandb"}
@@ -130,7 +130,7 @@ def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     records = [_record(path) for path in ([folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json")))]
     if not records or not all("finished" in record for record in records):
         raise CheckpointError(f"{folder}: not a finished run or sweep; `isoglot train` and `isoglot sweep` make such")
-    if "stages" not in records[0]["recipe"]:
+    if records[0]["recipe"]["stages"][0]["streams"][0]["sources"][0]["reader"] == MEMORY:
         raise CheckpointError(f"{folder}: a run of data in memory, which is in no file; freeze a run of a recipe")
     if "files" not in records[0]:
         raise CheckpointError(f"{folder}: a run of an earlier version, which recorded no digests; train again")

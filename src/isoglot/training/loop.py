@@ -41,7 +41,7 @@ from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.freeze import circumstances
 from isoglot.training.progress import Meter, Report, RunLog, Status
-from isoglot.training.recipes import check, choices_of, files_of, inputs_of, make_encoder, open_objectives, record_of
+from isoglot.training.recipes import check, files_of, inputs_of, make_encoder, open_objectives, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
 from isoglot.training.step import Chunks, StepLimits, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_columns
@@ -129,7 +129,6 @@ def run(
     device: torch.device,
     name: str | Path = "",
     seed: int | None = None,
-    record: Mapping[str, Any] | None = None,
     resume: bool = True,
     track: str | Sequence[str] = (),
     report: Report = silent,
@@ -139,9 +138,8 @@ def run(
 
     name    what the user calls the recipe, for errors
     seed    instead of the recipe's
-    record  everything that changes the result, as JSON: a run is resumed only by the same; None: that of the recipe
-    resume  True: continue a run of the same record from its newest whole checkpoint, or return its outcome if it is
-            finished; False: reject a folder with a run
+    resume  True: continue a run of the same record (`record_of`) from its newest whole checkpoint, or return the
+            outcome of a finished one; False: reject a folder with a run
     track   names of trackers
     report  called with messages
     update  called after each step
@@ -152,18 +150,18 @@ def run(
     output, ValueError for a precision that the device does not have.
     """
     began = time.monotonic()
-    corpora, trackers = check(recipe, name), trackers_of(track)
-    selector = Selector(choices_of(recipe), output)
+    corpora, choices = check(recipe, name)
+    trackers, selector = trackers_of(track), Selector(choices, output)
     for stage in recipe.stages:
         settle(stage.optimizer.precision, device)
     seed = recipe.seed if seed is None else seed
-    record = record_of(recipe) if record is None else record
+    record = record_of(recipe, choices)
     models = [choice.folder for choice in selector.choices] or [output / "model"]
     with ranks.group(device), alone(inputs_of(recipe), output, models):
         report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
 
         def describe() -> dict[str, Any]:
-            return circumstances(device, {} if recipe.encoder.held else files_of(recipe))
+            return circumstances(device, files_of(recipe, corpora, choices))
 
         finished = do_on_first(partial(begin, output, record, seed, chain(*corpora), describe, resume=resume))
         if finished is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from isoglot.data.files import atomic_write, collecting, content_digest
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.encoders import load
-from isoglot.encoders.base import Encoder
+from isoglot.encoders.base import Encoder, add_tensors
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.settings import BackboneSettings, StaticSettings, TowersSettings, TwinsSettings
 from isoglot.encoders.static import StaticEncoder
@@ -35,6 +36,7 @@ from isoglot.evaluation.run import data_digest, texts_of
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
+from isoglot.model import Model
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
@@ -51,8 +53,8 @@ if TYPE_CHECKING:
     from isoglot.data.corpus import Corpus
 
 
-def check(recipe: Recipe, name: str | Path = "") -> list[list[Corpus]]:
-    """Check everything that a recipe names, and return the text, not read yet, of the streams of each stage.
+def check(recipe: Recipe, name: str | Path = "") -> tuple[list[list[Corpus]], list[Choice]]:
+    """Check everything that a recipe names: the text, not read yet, of the streams of each stage, and its dev scores.
 
     Raises RecipeError for the first invalid value. `name` is what the user calls the recipe, for errors.
     """
@@ -74,8 +76,7 @@ def check(recipe: Recipe, name: str | Path = "") -> list[list[Corpus]]:
                     )
             canonical(stream.teacher.pivot if stream.teacher and stream.teacher.pivot else "und")
     check_files(recipe, str(name) or recipe.name)
-    choices_of(recipe)
-    return corpora
+    return corpora, choices_of(recipe)
 
 
 def copies_of(objective: ObjectiveSettings) -> int:
@@ -83,46 +84,85 @@ def copies_of(objective: ObjectiveSettings) -> int:
     return OBJECTIVES[objective.name].copies if objective.held is None else int(objective.held.copies)
 
 
-def record_of(recipe: Recipe) -> dict[str, Any]:
-    """What identifies a run of a recipe: its settings, and digests of what it names besides the text of its streams."""
-    return recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(recipe)
+def record_of(recipe: Recipe, choices: Sequence[Choice]) -> dict[str, Any]:
+    """Everything that changes the result of a run besides the text of its streams, as JSON."""
+    return recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(recipe, choices)
 
 
-def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str, str]]:
-    """Digests of what the recipe names besides the text of its streams; of what is not there, none.
+def digests_of(recipe: Recipe, choices: Sequence[Choice], *, installed: bool = False) -> dict[str, dict[str, str]]:
+    """Digests of what the recipe names or holds besides the text of its streams; of what is not there, none.
 
-    models  each model that it begins from or learns from, if that is a folder or `installed` is set
-    files   a tokenizer, files that objectives read, and the modules of objectives that are plug-ins
-    dev     the data of each evaluation
+    models      each model that it begins from or learns from, if that is a folder or `installed` is set
+    files       a tokenizer, files that objectives read, and the modules of objectives that are plug-ins
+    objectives  those that are held
+    dev         the data of each evaluation
     """
-    towers = recipe.encoder.towers if isinstance(recipe.encoder, TowersSettings) else (recipe.encoder,)
-    streams = [stream for stage in recipe.stages for stream in stage.streams]
-    parts = [part for part in (*towers, *(stream.teacher for stream in streams)) if part is not None and part.model]
-    models = {part.model: _local(recipe, part.model) for part in parts}
-    objectives = [objective for stream in streams for objective in stream.objectives]
+    parts, objectives = _models(recipe), [one for stream in _streams(recipe) for one in stream.objectives]
+    models = {part.model: _local(recipe, part.model) for part in parts if part.held is None}
     values = [getattr(recipe.encoder, "tokenizer", ""), *(v for one in objectives for v in one.options.values())]
     files = [recipe.resolve(value) for value in values if isinstance(value, str) and value and "\0" not in value]
     files += [code for one in objectives if one.name in OBJECTIVES and (code := source_of(OBJECTIVES[one.name]))]
     every = {
-        "models": {name: digest_of(path) for name, path in models.items() if installed or Path(path).is_dir()},
+        "models": {name: digest_of(path) for name, path in models.items() if installed or Path(path).is_dir()}
+        | {part.model: _digest_of_model(part.held) for part in parts if part.held is not None},
         "files": {str(path): content_digest(path) for path in files if path.is_file()},
-        "dev": {
-            f"{choice.name} {dev.where}": data_digest(dev.task, dev.data, languages=dev.languages)
-            for choice in choices_of(recipe)
-            for dev in choice.devs
+        "objectives": {
+            str(place): _digest_of_objective(one.held) for place, one in enumerate(objectives) if one.held is not None
         },
+        "dev": {f"{choice.name} {dev.where}": dev.digest() for choice in choices for dev in choice.devs},
     }
     return {name: digests for name, digests in every.items() if digests}
 
 
-def files_of(recipe: Recipe) -> dict[str, str]:
-    """Digests of the files that are read for the text, its filters, the encoder, objectives and dev scores."""
-    named = digests_of(recipe)
+def _streams(recipe: Recipe) -> list[StreamSettings]:
+    return [stream for stage in recipe.stages for stream in stage.streams]
+
+
+def _models(recipe: Recipe) -> list[Any]:
+    """The settings of the models that a recipe begins from and learns from."""
+    towers = recipe.encoder.towers if isinstance(recipe.encoder, TowersSettings) else (recipe.encoder,)
+    return [part for part in (*towers, *(stream.teacher for stream in _streams(recipe))) if part and part.model]
+
+
+def _digest_of_model(model: Model) -> str:
+    """Changes with a model in memory, with what of it is trained, and with its dropout."""
+    if not isinstance(model, Encoder):
+        return model.identity()
+    frozen = [name for name, weight in model.named_parameters() if not weight.requires_grad]
+    rates = sorted({part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)})
+    return hashlib.sha256(f"{model.identity()} {frozen} {rates}".encode()).hexdigest()
+
+
+def _digest_of_objective(objective: Objective) -> str:
+    """Changes with the settings and weights of an objective in memory."""
+    checksum = hashlib.sha256()
+    for module in objective.modules():
+        plain = {name: value for name, value in vars(module).items() if _is_plain(value)}
+        checksum.update(repr(sorted(plain.items())).encode())
+    add_tensors(checksum, objective.state_dict())
+    return checksum.hexdigest()
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the text of a value is the same in every process."""
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | int | float | None)
+
+
+def files_of(recipe: Recipe, corpora: Sequence[Sequence[Corpus]], choices: Sequence[Choice]) -> dict[str, str]:
+    """Digests of the files that are read for the text, its filters, the encoder, objectives and dev scores.
+
+    Of a call, whose text is in memory, none.
+    """
+    if recipe.encoder.held is not None:
+        return {}
+    named = digests_of(recipe, choices)
     with collecting() as paths:
-        corpora = [corpus_of(recipe, stream) for stage in recipe.stages for stream in stage.streams]
-        for dev in (dev for choice in choices_of(recipe) for dev in choice.devs):
+        for dev in (dev for choice in choices for dev in choice.devs):
             dev.task.subsets(dev.data, languages=dev.languages)
-    paths |= {path for corpus in corpora for path in corpus.files()} | {Path(path) for path in named.get("files", {})}
+    paths |= {path for corpus in chain(*corpora) for path in corpus.files()}
+    paths |= {Path(path) for path in named.get("files", {})}
     folders = [recipe.resolve(model) for model in named.get("models", {})]
     paths |= {path for folder in folders for path in folder.rglob("*") if path.is_file()}
     return name_files(paths, recipe.folder, recipe.data.expanduser())
@@ -130,7 +170,7 @@ def files_of(recipe: Recipe) -> dict[str, str]:
 
 def check_files(recipe: Recipe, name: str) -> None:
     """Raise RecipeError, with the remedy, for placeholders of files and for missing data sets."""
-    streams = [stream for stage in recipe.stages for stream in stage.streams]
+    streams = _streams(recipe)
     paths = [source.place for stream in streams for source in stream.sources]
     relative = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
     if relative and recipe.folder.is_relative_to(PACKAGED):
@@ -149,12 +189,11 @@ def check_files(recipe: Recipe, name: str) -> None:
 def inputs_of(recipe: Recipe) -> list[Path]:
     """Every file and folder that a recipe names, whether it exists or not; of a call the folders of its models."""
     if recipe.encoder.held is not None:
-        teachers = [stream.teacher for stage in recipe.stages for stream in stage.streams if stream.teacher is not None]
-        models = [recipe.encoder.held, *(teacher.held for teacher in teachers)]
+        models = [part.held for part in _models(recipe)]
         inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
         return [Path(str(part.origin)) for part in inner if getattr(part, "origin", "")]
     written = recipe.model_dump(mode="json", exclude={"folder", "data", "description"})
-    names = [*_texts_in(written), *(one.place for stage in recipe.stages for s in stage.streams for one in s.sources)]
+    names = [*_texts_in(written), *(one.place for stream in _streams(recipe) for one in stream.sources)]
     return [recipe.resolve(name) for name in names if name and "\0" not in name]
 
 
@@ -174,7 +213,7 @@ def compositions(
     The text is read, not tokenised. A run keeps the same in `data.json`. `report` is called with messages.
     """
     contents = {}
-    for stage, corpora in zip(recipe.stages, check(recipe, name), strict=True):
+    for stage, corpora in zip(recipe.stages, check(recipe, name)[0], strict=True):
         for corpus in corpora:
             corpus.check()
             table = untokenised(corpus, report=report)

@@ -35,6 +35,7 @@ from isoglot.encoders.settings import (
 if TYPE_CHECKING:
     from isoglot.data.corpus import Corpus
 
+MEMORY = "memory"  # reader of the data of a call of `isoglot.train`
 Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one step
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 Rate = Annotated[float, Field(strict=True, ge=1e-30, le=1e3, allow_inf_nan=False)]

@@ -67,7 +67,16 @@ from isoglot.training.freeze import circumstances, name_files, settings_of, with
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
 from isoglot.training.recipe import PACKAGED
-from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, files_of, inputs_of, make_encoder
+from isoglot.training.recipes import (
+    check,
+    check_files,
+    choices_of,
+    corpus_of,
+    digests_of,
+    files_of,
+    inputs_of,
+    make_encoder,
+)
 from isoglot.training.settings import Recipe
 from isoglot.training.trackers import check as trackers_of
 
@@ -428,7 +437,7 @@ def _described(
     job: _Job, design: Design, made: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
 ) -> dict[str, Any]:
     """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
-    files = {name: value for recipe in ready for name, value in files_of(recipe).items()}
+    files = {name: value for recipe in ready for name, value in files_of(recipe, *check(recipe)).items()}
     for task, codes in job.tasks.items():
         with collecting() as opened:
             TASKS[task].subsets(job.folders.get(task, job.data), languages=codes)
@@ -502,7 +511,7 @@ class _Job:
             streams = [stream for stage in recipe.stages for stream in stage.streams]
             made_of["recipe"] = recipe.model_dump(mode="json", exclude=set(_OWN))
             made_of["text"] = [corpus_of(recipe, stream).digest() for stream in streams]
-            made_of |= digests_of(recipe, installed=True)
+            made_of |= digests_of(recipe, choices_of(recipe), installed=True)
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
     def folder(self, arm: Arm, seed: int) -> Path:

@@ -240,7 +240,7 @@ def _teaching(rank, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
-def test_a_killed_rank_is_named_by_the_others_and_the_same_command_resumes(killed, tmp_path, monkeypatch):
+def test_a_killed_rank_ends_the_others_and_the_same_command_resumes(killed, tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE.replace("steps = 14", "steps = 100000"))
@@ -257,5 +257,5 @@ def test_a_killed_rank_is_named_by_the_others_and_the_same_command_resumes(kille
             process.kill()
     assert processes[1 - killed].returncode == 1, messages
     assert "Traceback" not in messages
-    assert f"rank {1 - killed}: lost its connection to rank {killed} (process {processes[killed].pid}" in messages
+    assert f"rank {1 - killed}: lost its connection to another rank" in messages
     assert "same command" in messages

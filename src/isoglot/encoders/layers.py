@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -236,7 +236,9 @@ class Flow(nn.Module):
         for _ in range(levels):
             if dim < 2:
                 raise ValueError(f"vectors of {self.dim} dimensions cannot be halved for {levels} levels; take fewer")
-            orders = [_order(dim, permutation, draw) for _ in range(depth)]
+            reverse = torch.arange(dim).flip(0)
+            is_random = permutation == "random"
+            orders = [torch.randperm(dim, generator=draw) if is_random else reverse for _ in range(depth)]
             self.levels.append(nn.Sequential(*(Step(dim, width, order, draw) for order in orders)))
             dim = (dim + 1) // 2
 
@@ -305,16 +307,7 @@ def _require_sizes(config: configs.Flow, weights: Mapping[str, Tensor]) -> None:
 
 
 def _all_steps(flow: Flow) -> list[Step]:
-    return [step for level in flow.levels for step in _steps(level)]
-
-
-def _steps(level: nn.Module) -> list[Step]:
-    return cast("list[Step]", list(level.children()))
-
-
-def _order(dim: int, permutation: str, draw: torch.Generator) -> Tensor:
-    """Which channel comes where."""
-    return torch.randperm(dim, generator=draw) if permutation == "random" else torch.arange(dim).flip(0)
+    return [part for part in flow.modules() if isinstance(part, Step)]
 
 
 # An encoder and a layer

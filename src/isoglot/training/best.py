@@ -22,6 +22,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.evaluation.base import Encode, Metric, Score, Task
 from isoglot.evaluation.run import announced, data_digest, function, plan, run_tasks
 from isoglot.training import ranks
+from isoglot.training.together import encode_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Choice:
 
         Rank 0 runs the tasks, and every rank computes its share of the vectors; the other ranks return (0.0, []).
         """
-        return ranks.encode_together(encoder, self._score) or (0.0, [])
+        return encode_together(encoder, self._score) or (0.0, [])
 
     def _score(self, encode: Encode) -> tuple[float, list[dict[str, Any]]]:
         values, everything = [], []

@@ -31,8 +31,8 @@ from isoglot.encoders.settings import OpenedSettings
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model
 from isoglot.model.base import cache_key
-from isoglot.training import ranks
 from isoglot.training.settings import Recipe, TeacherSettings
+from isoglot.training.together import encode_together
 
 _SILENCE = 30.0  # seconds between two lines about a long computation
 
@@ -66,7 +66,7 @@ def teacher_columns(
             report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
             _compute(encode, corpus, pivot, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
 
-    ranks.encode_together(teacher, compute, normalize_embeddings=True, precision=precision)
+    encode_together(teacher, compute, normalize_embeddings=True, precision=precision)
     return {"teacher": _column(folder, table)}
 
 

@@ -548,7 +548,7 @@ def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transfo
     static.max_length = 20
     assert static.fingerprint == transformer.fingerprint
     recipe = load_recipe(project / "tiny.toml")
-    ((corpus,),) = check(recipe)
+    ((corpus,),), _ = check(recipe)
     sizes = []
     for encoder in (transformer, static):
         stream = open_stream(

@@ -228,18 +228,6 @@ def test_an_impossible_setting_is_told(project):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("objective", ["soft_contrastive", "distillation"])
-def test_a_run_learns_from_it(project, objective):
-    """A student that begins as the teacher, on sentences whose translations lie elsewhere."""
-    outcome = train(recipe_of(project, objective, steps=20), project / "run")
-    losses = [
-        json.loads(line)["losses"][objective] for line in (project / "run" / "log.jsonl").read_text().splitlines()
-    ]
-    assert outcome.steps == 20
-    assert sum(losses[-5:]) < 0.95 * sum(losses[:5])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["transformer", "static"])
 def test_a_student_of_another_tokenizer_width_and_depth_learns_the_sources_vector(kind, project, toy_transformer):
     toy_transformer("unigram", seed=4).save(project / "other")

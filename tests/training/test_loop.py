@@ -459,8 +459,6 @@ def test_auto_is_bfloat16_where_the_hardware_multiplies_it(project, monkeypatch,
 
 def test_tf32_without_a_device_that_has_it_is_an_error_before_anything_is_written(project):
     recipe = load_recipe(project / "tiny.toml", ["optimizer.precision=tf32"])
-    with pytest.raises(ValueError, match=r"tf32.*cpu"):
-        train(recipe, project / "run")
     with pytest.raises(RecipeError, match=r"optimizer\.precision.*tf32.*cpu"):
         train_seeds(recipe, project / "run", device=torch.device("cpu"))
     assert not (project / "run").exists()

@@ -46,7 +46,7 @@ def test_one_stage_is_written_at_the_top(file):
 def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
     source = '{set = "xcopa", cap = 9, most = 3, sample = 5, seed = 2, weight = 0.5, language = "vie"}'
     recipe = load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"'])
-    (found,) = recipe.corpus(recipe.stages[0].streams[0]).sources
+    (found,) = corpus_of(recipe, recipe.stages[0].streams[0]).sources
     assert (found.name, found.reader, found.path) == ("xcopa", "jsonl", file.parent / "xcopa" / "groups.jsonl")
     assert found.options == {"language": "vie", "on_unknown_language": "error"}
     assert found.mixing == Mixing(weight=0.5, cap=9, most=3, sample=5, seed=2)

@@ -17,6 +17,7 @@ from isoglot.encoders import load
 from isoglot.model import encode, engine
 from isoglot.training import teacher
 from isoglot.training.recipe import parse
+from isoglot.training.recipes import corpus_of
 from isoglot.training.teacher import open_teacher, teacher_columns
 from runs import train
 
@@ -62,7 +63,7 @@ def silent(_):
 
 def opened(recipe):
     """Sources, table and the teacher's column."""
-    sources = recipe.corpus(recipe.stages[0].streams[0])
+    sources = corpus_of(recipe, recipe.stages[0].streams[0])
     student = load(recipe.folder / "teacher")
     table = build_table(
         sources,
@@ -152,7 +153,7 @@ def test_the_computation_is_told(project):
     recipe, words = recipe_of(project, prompt="query: "), []
     _, table, _ = opened(recipe_of(project))
     stream = recipe.stages[0].streams[0]
-    teacher_columns(open_teacher(recipe, stream.teacher, CPU), recipe.corpus(stream), table, report=words.append)
+    teacher_columns(open_teacher(recipe, stream.teacher, CPU), corpus_of(recipe, stream), table, report=words.append)
     assert len(words) == 1
     assert words[0].startswith("stream train: encoding its sentences")
 

@@ -63,20 +63,12 @@ from isoglot.model import Model, load
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
 from isoglot.report.tables import NOTHING, Grid, save_tables, scale, to_document, to_text
 from isoglot.training import recipe as recipes
-from isoglot.training.freeze import circumstances, name_files, settings_of, without_none
+from isoglot.training.freeze import settings_of, without_none
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
 from isoglot.training.recipe import PACKAGED
-from isoglot.training.recipes import (
-    check,
-    check_files,
-    choices_of,
-    corpus_of,
-    digests_of,
-    files_of,
-    inputs_of,
-    make_encoder,
-)
+from isoglot.training.recipes import check, check_files, choices_of, corpus_of, make_encoder
+from isoglot.training.record import circumstances, digests_of, files_of, inputs_of, name_files
 from isoglot.training.settings import Recipe
 from isoglot.training.trackers import check as trackers_of
 
@@ -508,9 +500,8 @@ class _Job:
         if recipe is None:
             made_of["model"] = digest_of(arm.model)
         else:
-            streams = [stream for stage in recipe.stages for stream in stage.streams]
             made_of["recipe"] = recipe.model_dump(mode="json", exclude=set(_OWN))
-            made_of["text"] = [corpus_of(recipe, stream).digest() for stream in streams]
+            made_of["text"] = [corpus_of(recipe, stream).digest() for stream in recipe.streams]
             made_of |= digests_of(recipe, choices_of(recipe), installed=True)
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 

@@ -28,7 +28,7 @@ from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.data.groups import Group, Languages, groups_of, short_row
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import resolve, settle
+from isoglot.encoders.device import resolve
 from isoglot.encoders.settings import AdapterSettings
 from isoglot.encoders.twins import Twins
 from isoglot.evaluation.base import Task
@@ -38,10 +38,11 @@ from isoglot.model import Model, packaged
 from isoglot.objectives import Objective
 from isoglot.objectives import check as check_objective
 from isoglot.training import ranks
-from isoglot.training.loop import Outcome, run
+from isoglot.training.loop import run
 from isoglot.training.progress import Display, Report, Status
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipes import choices_of, copies_of
+from isoglot.training.record import Outcome
 from isoglot.training.settings import MEMORY, ObjectiveSettings, Recipe
 
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
@@ -400,11 +401,6 @@ def train_seeds(
     sample standard deviation. Finished runs are kept and an interrupted one is continued; without `resume`, a folder
     with a run is rejected.
     """
-    for stage in recipe.stages:
-        try:
-            settle(stage.optimizer.precision, device)
-        except ValueError as error:
-            raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
     if seeds > 1:
         check_output(output, folder=True)
         check_json(output / "seeds.json", ("scores", "mean"))

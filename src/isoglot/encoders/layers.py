@@ -58,15 +58,16 @@ def read_dense(module: layout.Module) -> Dense:
     activation = config.activation_function.rsplit(".", 1)[-1]
     if activation not in ACTIVATIONS:
         raise EncoderError(f"{module.folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
-    weights = read_weights(module.folder)
-    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
-    expected: dict[str, tuple[int, ...]] = {"linear.weight": (config.out_features, config.in_features)}
-    if config.bias:
-        expected["linear.bias"] = (config.out_features,)
-    if shapes != expected:
-        raise EncoderError(f"{module.folder}: config.json describes weights {expected}, and there are {shapes}")
-    layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
-    layer.load_state_dict(weights)
+    with torch.device("meta"):  # the sizes in config.json take no memory
+        layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
+    weights = {name: weight.float() for name, weight in read_weights(module.folder).items()}
+    try:
+        layer.load_state_dict(weights, assign=True)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise EncoderError(
+            f"{module.folder}: the weights are not those that config.json describes: {reason}"
+        ) from error
     return layer
 
 

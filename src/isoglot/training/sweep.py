@@ -393,20 +393,18 @@ def sweep(
         raise EvaluationError(str(error)) from error
     wanted = _tasks_of(design, tasks, languages)
     folders = {task: Path(files) / table.data for table, (task, _, _) in design.scores if table.data}
-    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, folders, track=trackers_of(track))
+    places = {task: folders.get(task, root) for task in wanted}
+    for task, codes in wanted.items():
+        if not TASKS[task].subsets(places[task], languages=codes):
+            raise EvaluationError(f"{task}: no data in {places[task]}: {TASKS[task].needs}")
+    contents = {task: data_digest(TASKS[task], places[task], languages=codes) for task, codes in wanted.items()}
+    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, places, contents, trackers_of(track))
     ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
     devs = [[one.model_dump(exclude={"every", "patience"}) for one in recipe.evaluation] for recipe in ready]
     dev = len(ready) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
     if not dev and not wanted:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
-    for task, codes in wanted.items():
-        place = folders.get(task, root)
-        if not TASKS[task].subsets(place, languages=codes):
-            raise EvaluationError(f"{task}: no data in {place}: {TASKS[task].needs}")
-    places = {task: folders.get(task, root) for task in wanted}
-    contents = {task: data_digest(TASKS[task], places[task], languages=codes) for task, codes in wanted.items()}
-    job = replace(job, contents=contents)
     check_output(output, folder=True)
     check_json(output / "sweep.json", ("arms", "values"))
     runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
@@ -432,7 +430,7 @@ def _described(
     files = {name: value for recipe in ready for name, value in files_of(recipe, *check(recipe)).items()}
     for task, codes in job.tasks.items():
         with collecting() as opened:
-            TASKS[task].subsets(job.folders.get(task, job.data), languages=codes)
+            TASKS[task].subsets(job.places[task], languages=codes)
         files |= name_files(opened, job.files.absolute(), job.data)
     columns = [without_none(one.model_dump(mode="json", exclude_defaults=True)) for one in design.columns]
     arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in made.arms]
@@ -478,9 +476,9 @@ class _Job:
     device: str
     precision: str | None
     tasks: Mapping[str, Sequence[str]]
-    folders: Mapping[str, Path] = field(default_factory=dict)
-    contents: Mapping[str, str] = field(default_factory=dict)  # digests of the data of the tasks
-    track: Sequence[str] = ()
+    places: Mapping[str, Path]  # of the data of the tasks
+    contents: Mapping[str, str]  # digests of these
+    track: Sequence[str]
 
     def recipe(self, arm: Arm) -> Recipe:
         """The recipe of an arm. Raises RecipeError for missing files."""
@@ -540,10 +538,9 @@ class _Job:
             encoder, best = _fitted(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
-            data = self.folders.get(task, self.data)
             scores += evaluate(
-                encoder, [task], data=data, languages=list(languages), precision=self.precision, skip_missing=True,
-                report=report,
+                encoder, [task], data=self.places[task], languages=list(languages), precision=self.precision,
+                skip_missing=True, report=report,
             )  # fmt: skip
         results = Scores(scores, arm.name, settings)
         write_results(folder, results)

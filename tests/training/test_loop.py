@@ -145,11 +145,7 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, reque
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "restriction",
-    [
-        'encoder.adapter={rank=2, targets=["query", "value"]}',
-        'encoder.train_layers="2"',
-    ],
+    "restriction", ['encoder.adapter={rank=2, targets=["query", "value"]}', 'encoder.train_layers="2"']
 )
 def test_a_run_with_frozen_weights_resumes_and_leaves_them(restriction, transformer_recipe):
     recipe = load_recipe(transformer_recipe / "tiny.toml", [restriction, "encoder.head=none"])

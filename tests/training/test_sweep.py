@@ -235,8 +235,7 @@ def test_runs_of_another_arm_or_of_other_data_are_not_read(project):
 
 
 @pytest.mark.parametrize(
-    "changed",
-    ["pairs.tsv", "tatoeba/tatoeba.deu-eng.deu", "dev/tatoeba.deu-eng.deu", "tokenizer.json", "test.eng"],
+    "changed", ["pairs.tsv", "tatoeba/tatoeba.deu-eng.deu", "dev/tatoeba.deu-eng.deu", "tokenizer.json", "test.eng"]
 )
 def test_a_finished_run_is_read_again_only_for_the_same_content(project, changed):
     """Each file is replaced by one of the same size and modification time, as by `rsync -a` or `tar`."""

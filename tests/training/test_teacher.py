@@ -66,11 +66,7 @@ def opened(recipe):
     sources = corpus_of(recipe, recipe.stages[0].streams[0])
     student = load(recipe.folder / "teacher")
     table = build_table(
-        sources,
-        student.tokenize,
-        fingerprint=student.fingerprint,
-        cache=cache_folder() / "tables",
-        report=silent,
+        sources, student.tokenize, fingerprint=student.fingerprint, cache=cache_folder() / "tables", report=silent
     )
     settings = recipe.stages[0].streams[0].teacher
     model = open_teacher(recipe, settings, CPU)

@@ -29,12 +29,7 @@ from isoglot.model import configs, layout, packed
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
 DENSE, FLOW = "sentence_transformers.models.Dense", "isoglot.encoders.layers.Flow"
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "Identity": nn.Identity,
-    "Tanh": nn.Tanh,
-    "ReLU": nn.ReLU,
-    "GELU": nn.GELU,
-}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 
 
 class Dense(nn.Module):

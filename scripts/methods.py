@@ -37,7 +37,7 @@ from isoglot.data.readers.folder import read_folder
 from isoglot.data.readers.jsonl import read_jsonl, write_jsonl
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
 from isoglot.training import recipe as recipes
-from isoglot.training.recipes import inputs_of
+from isoglot.training.record import inputs_of
 from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training
 from isoglot.wikipedia.entities import titles_of

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import torch
 
-from isoglot.training.loop import Outcome, run, silent
+from isoglot.training.loop import run, silent
 from isoglot.training.progress import Status
+from isoglot.training.record import Outcome
 from isoglot.training.settings import Recipe
 
 

@@ -28,6 +28,7 @@ from isoglot.evaluation import TASKS
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import recipe, settings
+from isoglot.training.recipes import corpus_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -179,7 +180,7 @@ def test_recipes_are_valid(text):
         part["optimizer"] = REST["optimizer"] | part.get("optimizer", {})
     for stage in (parsed := recipe.parse(whole)).stages:
         for stream in stage.streams:
-            for source in parsed.corpus(stream).sources:
+            for source in corpus_of(parsed, stream).sources:
                 readers.check(source.reader, source.options)
             for term in stream.objectives:
                 objectives.check(term.name, term.options)

@@ -15,6 +15,7 @@ from isoglot.data.readers import check, read
 from isoglot.evaluation import TASKS
 from isoglot.objectives import build
 from isoglot.training import recipe as recipes
+from isoglot.training.recipes import corpus_of
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 
 NAMES = list(recipes.names())
@@ -41,7 +42,7 @@ def test_it_says_what_it_is_and_names_tasks_that_exist_and_no_machine(name):
 def test_its_readers_take_their_options(name, tmp_path):
     recipe = recipes.load(name)
     for stream in streams(recipe):
-        recipe.corpus(stream)  # names that tell the sources apart
+        corpus_of(recipe, stream)  # names that tell the sources apart
         for source in stream.sources:
             check(source.reader, source.options)
             with pytest.raises(CorpusError, match=MISSING):

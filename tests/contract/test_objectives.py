@@ -134,11 +134,15 @@ def test_two_ranks_give_the_gradient_of_one(sparse):
             objective = toy_objective(name, encoder)
             report = backward(encoder, objective, example(), WHOLE)
             expected = gradients(encoder, objective)
+            with torch.no_grad():
+                objective.after_step(encoder, [report.batch])
             for rank in range(2):
                 got = torch.load(Path(folder) / f"{name}-{rank}.pt")
                 assert_equal(got["gradients"], expected, rtol=1e-9, atol=1e-12)
                 assert got["losses"] == pytest.approx({k: float(v) for k, v in report.losses.items()})
                 assert got["negatives"] == pytest.approx(report.negatives)
+                for key, value in objective.state_dict().items():
+                    torch.testing.assert_close(got["state"][key], value, msg=f"{name}: {key}")
 
 
 def _rank(rank: int, folder: str, sparse: bool) -> None:
@@ -153,9 +157,9 @@ def _rank(rank: int, folder: str, sparse: bool) -> None:
         objective = toy_objective(name, encoder)
         report = backward(encoder, objective, mine, StepLimits(10, 0))
         ranks.GradientSum(encoder).finish()
-        losses = {key: float(value) for key, value in report.losses.items()}
-        torch.save(
-            {"gradients": gradients(encoder, objective), "losses": losses, "negatives": report.negatives},
-            Path(folder) / f"{name}-{rank}.pt",
-        )
+        found = {"gradients": gradients(encoder, objective), "negatives": report.negatives}
+        found["losses"] = {key: float(value) for key, value in report.losses.items()}
+        with torch.no_grad():
+            objective.after_step(encoder, [report.batch])
+        torch.save(found | {"state": objective.state_dict()}, Path(folder) / f"{name}-{rank}.pt")
     ranks.leave()  # a process that ends with threads of the group may be aborted

@@ -51,13 +51,6 @@ def test_the_source_is_the_sentence_in_the_most_trusted_language(case, priority)
     assert float(loss) == pytest.approx(oracle.distillation(rows, False, places), abs=1e-9)
 
 
-def test_unit_students_cost_two_minus_two_cosines():
-    batch = toy_batch([2])
-    batch.extras["teacher"] = torch.tensor([[3.0, 0.0], [0.0, 9.0]])
-    vectors = torch.tensor([[5.0, 0.0], [0.0, 5.0]])
-    assert float(Distillation(student="unit")(vectors, batch)["distillation"]) == pytest.approx((0 + 2) / 2)
-
-
 def test_it_is_nothing_at_the_teacher_and_the_teacher_receives_no_gradient():
     batch = toy_batch([2, 2])
     teacher = batch.extras["teacher"].requires_grad_()

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import copy
-import tempfile
-from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import batches, rows_of
-from safetensors.torch import load_file
-from test_loop import RECIPE, StoppedError, assert_same, state_of, stop_after, write_corpus
 
 import oracle
 from conftest import SENTENCES, build_transformer
 from isoglot.encoders.towers import Towers
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
 from isoglot.training import ranks
-from isoglot.training.recipe import load as load_recipe
 from isoglot.training.step import StepLimits, backward
-from runs import train
 from toys import DIM, ToyEncoder, take, toy_batch
 
 LIMITS = StepLimits(30, 0)
@@ -111,18 +103,6 @@ def test_buffers_follow_too():
         objective.after_step(encoder, [batch])
     assert objective.key_encoder[0].running_mean.tolist() == [2.0, 2.0, 2.0]
     assert objective.key_encoder[0].num_batches_tracked == 7
-
-
-def test_without_momentum_the_weights_are_shared():
-    encoder = ToyEncoder()
-    objective = DualMomentum(encoder=encoder, momentum=0.0, queue=8)
-    for turn in range(2):
-        step(encoder, objective, toy_batch([2, 2], seed=turn))
-        weights = zip(encoder.parameters(), objective.key_encoder.parameters(), strict=True)
-        assert all(torch.equal(own, key) for own, key in weights)
-    batch = toy_batch([2, 2], seed=9)
-    objective.annotate(batch)
-    torch.testing.assert_close(batch.extras[KEY], torch.nn.functional.normalize(encoder(batch.tokens), dim=1))
 
 
 @pytest.mark.parametrize("length", [3, 5, 8])
@@ -226,68 +206,3 @@ def test_queues_begin_as_random_unit_vectors_of_a_seed():
     assert not torch.equal(first.queues[0], first.queues[1])
     assert torch.allclose(first.queues.norm(dim=2), torch.ones((), dtype=torch.float64))
     assert first.queues.mean(dim=1).abs().max() < 5 / (500 * DIM) ** 0.5
-
-
-@pytest.mark.slow
-def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
-    """Two towers of transformers with dropout on both sides, and a queue that has wrapped: bit for bit."""
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
-    write_corpus(tmp_path)
-    (tmp_path / "pairs.tsv").write_text((tmp_path / "pairs.tsv").read_text().replace("o", "ж"))
-    build_transformer().save(tmp_path / "base")
-    made = (
-        'kind = "towers"\ntowers = [{name = "a", model = "base"}, {name = "b", model = "base", scripts = ["CYRILLIC"]}]'
-    )
-    text = (
-        RECIPE.split("[evaluation]")[0]
-        .replace('kind = "static"\nvocabulary = 400\ndim = 16', made)
-        .replace("steps = 14", "steps = 7")
-    )
-    text = text.replace('"info_nce", direction = "two-way"', '"dual_momentum", queue = 40').replace("0.05", "0.001")
-    (tmp_path / "tiny.toml").write_text(text)
-    recipe = load_recipe(tmp_path / "tiny.toml")
-    train(recipe, tmp_path / "whole")
-    with pytest.raises(StoppedError):
-        train(recipe, tmp_path / "parts", watch=stop_after(6))
-    train(recipe, tmp_path / "parts", resume=True)
-    whole = state_of(tmp_path / "whole")
-    assert whole["objectives"][0]["terms.0.pointer"] == 7 * 16 % 40
-    assert_same(whole, state_of(tmp_path / "parts"))
-    saved = load_file(tmp_path / "whole" / "model" / "a" / "model.safetensors")  # the trained weights, not the copy's
-    trained, copied = (
-        {k: v for k, v in state.items() if k.endswith("a.backbone.embeddings.word_embeddings.weight")}
-        for state in (whole["encoder"], whole["objectives"][0])
-    )
-    assert torch.equal(saved["embeddings.word_embeddings.weight"], *trained.values())
-    assert not torch.equal(*trained.values(), *copied.values())
-
-
-@pytest.mark.slow
-def test_two_ranks_keep_the_state_of_one():
-    """Queues, pointer and key encoder after three steps, the last of which wraps, on both ranks and on one process."""
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_rank, args=(folder,), nprocs=2)
-        expected = _trained(lambda batch: batch)
-        for rank in range(2):
-            got = torch.load(Path(folder) / f"{rank}.pt")
-            for name, value in expected.items():
-                torch.testing.assert_close(got[name], value, msg=name)
-
-
-def _rank(rank: int, folder: str) -> None:
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    torch.set_num_threads(1)
-
-    def mine(batch):
-        return take(batch, (batch.group % 2 == rank).nonzero()[:, 0])
-
-    torch.save(_trained(mine), Path(folder) / f"{rank}.pt")
-    ranks.leave()  # a process that ends with threads of the group may be aborted
-
-
-def _trained(part):
-    encoder = ToyEncoder()
-    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=7)
-    for turn in range(3):
-        step(encoder, objective, part(toy_batch([2, 2, 2], seed=turn)))
-    return objective.state_dict()

@@ -5,11 +5,13 @@ import math
 import pytest
 import torch
 
-from isoglot.objectives import InfoNCE, MultiPositive, kernel
+from isoglot.objectives import InfoNCE, MultiPositive, SoftContrastive, kernel
 from isoglot.objectives.kernel import Equation, contrast, unit
 
 
-@pytest.mark.parametrize("objective", [InfoNCE(direction="two-way"), MultiPositive(), MultiPositive(rescale="row")])
+@pytest.mark.parametrize(
+    "objective", [InfoNCE(direction="two-way"), MultiPositive(), MultiPositive(rescale="row"), SoftContrastive()]
+)
 def test_blocks_give_the_value_and_gradient_of_the_whole(objective, monkeypatch):
     from toys import toy_batch
 

@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from rows import batches, rows_of
 
 import oracle
-from isoglot.data.batch import Batch
 from isoglot.objectives import PairSoftmax
-from isoglot.training.optimizer import AdamW
-from isoglot.training.step import StepLimits, backward
-from toys import ToyEncoder, take, toy_batch, toy_objective
+from toys import take, toy_batch
 
 LABELS = {"label": 3}
 
@@ -94,47 +91,3 @@ def test_dropout_does_not_hang_on_the_order_of_rows():
     loss = objective(vectors, batch)["pair_softmax"].item()
     mixed = objective(vectors[order], take(batch, order))["pair_softmax"].item()
     assert mixed == pytest.approx(loss, abs=1e-12)
-
-
-def labelled(count: int, seed: int) -> tuple[list[str], torch.Tensor]:
-    """Premises and hypotheses in turn: of the same letters, of half of them, or of none."""
-    draw, texts = torch.Generator().manual_seed(seed), []
-    labels = torch.randint(0, 3, (count,), generator=draw)
-    for label in labels.tolist():
-        letters = [chr(97 + i) for i in torch.randperm(26, generator=draw).tolist()]
-        start = (0, 4, 8)[label]
-        texts += ["".join(letters[:8]), "".join(letters[start : start + 8])]
-    return texts, labels
-
-
-def batch_of(encoder: ToyEncoder, texts: list[str], labels: torch.Tensor) -> Batch:
-    group = torch.arange(len(labels)).repeat_interleave(2)
-    slot = torch.arange(2).repeat(len(labels))
-    return Batch(encoder.tokenize(texts), group, group, slot, torch.zeros_like(group), {"label": labels[group]})
-
-
-@pytest.mark.parametrize("options", [{"layers": 0, "vectors": "raw"}, {"layers": 2, "hidden": 32}])
-def test_accuracy_rises_above_chance(options):
-    """On pairs that were not trained on; chance is a third."""
-    encoder = ToyEncoder()
-    objective = toy_objective("pair_softmax", encoder, **options)
-    held_out, gold = labelled(300, seed=1)
-
-    def accuracy() -> float:
-        with torch.no_grad():
-            vectors = encoder(encoder.tokenize(held_out))
-            vectors = torch.nn.functional.normalize(vectors, dim=1) if objective.vectors == "unit" else vectors
-            found = objective.eval().scores(vectors[::2], vectors[1::2]).argmax(dim=1)
-        objective.train()
-        return float((found == gold).double().mean())
-
-    before = accuracy()
-    adam = AdamW([*encoder.parameters(), *objective.parameters()], lr=0.02)
-    for step in range(60):
-        adam.zero_grad()
-        batch = batch_of(encoder, *labelled(64, seed=100 + step))
-        backward(encoder, objective, batch, StepLimits())
-        adam.step()
-        objective.after_step(encoder, [batch])
-    assert before < 0.5
-    assert accuracy() > 0.7

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
-
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import batches, rows_of
 
 import oracle
-from isoglot.data.batch import Batch
 from isoglot.objectives import InfoNCE, SoftContrastive
 from isoglot.objectives import soft_contrastive as module
 from isoglot.objectives.kernel import slot_pairs
-from isoglot.training import ranks
-from isoglot.training.step import StepLimits, backward
-from toys import TOY_LANGUAGES, ToyEncoder, take, toy_batch, toy_objective
+from isoglot.training.step import StepLimits
+from toys import TOY_LANGUAGES, toy_batch
 
 WHOLE = StepLimits(chunk_tokens=10**9, graph_tokens=10**9)
 
@@ -99,22 +92,6 @@ def test_targets_of_rows_and_of_columns_sum_to_one(labels, monkeypatch):
         assert bool((table > 0).all())
 
 
-def test_a_block_of_the_target_is_a_part_of_the_whole(monkeypatch):
-    """The kernel asks for the target block by block: whole and in blocks of one anchor, value and gradient agree."""
-    from isoglot.objectives import kernel
-
-    vectors, batch = pairs(6)
-    results = []
-    for cells in (kernel.BLOCK_CELLS, 1):
-        monkeypatch.setattr(kernel, "BLOCK_CELLS", cells)
-        leaf = vectors.clone().requires_grad_()
-        loss = torch.stack(list(SoftContrastive(tcm="code")(leaf, batch).values())).sum()
-        loss.backward()
-        results.append((loss.detach(), leaf.grad))
-    assert torch.allclose(results[0][0], results[1][0])
-    assert torch.allclose(results[0][1], results[1][1])
-
-
 def test_the_teacher_receives_no_gradient():
     vectors, batch = pairs(4)
     teacher = batch.extras["teacher"].requires_grad_()
@@ -122,22 +99,6 @@ def test_the_teacher_receives_no_gradient():
     SoftContrastive(value="kl")(leaf, batch)["soft_contrastive"].backward()
     assert teacher.grad is None
     assert bool(leaf.grad.abs().max() > 0)
-
-
-def test_average_with_identical_sides_is_priority():
-    vectors, batch = pairs(5)
-    batch.extras["teacher"][1::2] = batch.extras["teacher"][::2]
-    for tcm in ("off", "paper", "code"):
-        expected = losses_of(vectors, batch, labels="priority", tcm=tcm)
-        assert losses_of(vectors, batch, labels="average", tcm=tcm) == pytest.approx(expected)
-
-
-def test_the_code_weighs_cross_to_mono_one_to_two():
-    vectors, batch = pairs(5)
-    off, paper, code = (losses_of(vectors, batch, tcm=tcm, tcm_lambda=0.25) for tcm in ("off", "paper", "code"))
-    assert paper["soft_contrastive"] == pytest.approx(0.25 * off["soft_contrastive"])
-    assert code["soft_contrastive"] == pytest.approx(off["soft_contrastive"])
-    assert code["soft_contrastive/mono"] == pytest.approx(2 * paper["soft_contrastive/mono"])
 
 
 @given(batches(), st.sampled_from(["priority", "average"]), st.sampled_from(["off", "code"]))
@@ -185,48 +146,3 @@ def test_codes_of_the_list_are_of_any_system_and_zho_stands_for_its_scripts():
     assert objective.places == (2, 1, 0)
     with pytest.raises(ValueError, match="languages"):
         SoftContrastive(priority=("en", "ko"))
-
-
-def test_uniform_labels_give_the_known_value():
-    """A teacher that finds all alike, a student of orthogonal pairs: log-sum-exp of a row minus its mean."""
-    _, batch = pairs(3)
-    batch.extras["teacher"] = torch.ones(6, 4, dtype=torch.float64)
-    vectors = torch.eye(3, dtype=torch.float64).repeat_interleave(2, 0)
-    found = losses_of(vectors, batch, temperature=1.0)["soft_contrastive"]
-    assert found == pytest.approx(2 * (math.log(math.e + 2) - 1 / 3))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [{"tcm": "code"}, {"labels": "average", "value": "kl"}, {"labels": "hard"}])
-def test_two_ranks_see_each_others_pairs_and_teacher(options, tmp_path):
-    """The real step on two processes: the gradient of one, with negatives and teacher's vectors of both."""
-    mp.spawn(_rank, args=(str(tmp_path), options), nprocs=2)
-    encoder = ToyEncoder()
-    report = backward(encoder, toy_objective("soft_contrastive", encoder, **options), toy_batch([2] * 7), WHOLE)
-    alone = ToyEncoder()
-    backward(alone, toy_objective("soft_contrastive", alone, **options), _mine(0), WHOLE)
-    for rank in range(2):
-        got = torch.load(tmp_path / f"{rank}.pt")
-        assert got["losses"] == pytest.approx({name: float(loss) for name, loss in report.losses.items()})
-        for found, parameter, own in zip(got["gradients"], encoder.parameters(), alone.parameters(), strict=True):
-            assert torch.allclose(found, parameter.grad, rtol=1e-9, atol=1e-12)
-            assert not torch.allclose(found, own.grad)  # which a rank without the other's pairs would have
-
-
-def _mine(rank: int) -> Batch:
-    """Three of the seven pairs for the first rank, four for the second."""
-    batch = toy_batch([2] * 7)
-    rows = (batch.group < 3 if rank == 0 else batch.group >= 3).nonzero()[:, 0]
-    return take(batch, rows)
-
-
-def _rank(rank: int, folder: str, options: dict[str, str]) -> None:
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    torch.set_num_threads(1)
-    encoder = ToyEncoder()
-    report = backward(encoder, toy_objective("soft_contrastive", encoder, **options), _mine(rank), StepLimits(10, 0))
-    ranks.GradientSum(encoder).finish()
-    losses = {name: float(loss) for name, loss in report.losses.items()}
-    gradients = [parameter.grad for parameter in encoder.parameters()]
-    torch.save({"losses": losses, "gradients": gradients}, Path(folder) / f"{rank}.pt")
-    ranks.leave()  # a process that ends with threads of the group may be aborted

@@ -22,10 +22,10 @@ from isoglot.evaluation.base import Metric
 from isoglot.model import encode
 from isoglot.training import best
 from isoglot.training.best import Selector
-from isoglot.training.loop import Outcome
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipe import parse
 from isoglot.training.recipes import choices_of
+from isoglot.training.record import Outcome
 from isoglot.training.train import summarise
 from runs import train
 

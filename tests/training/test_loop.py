@@ -145,11 +145,7 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, reque
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "restriction",
-    [
-        'encoder.adapter={rank=2, targets=["query", "value"]}',
-        'encoder.train_layers="2"',
-    ],
+    "restriction", ['encoder.adapter={rank=2, targets=["query", "value"]}', 'encoder.train_layers="2"']
 )
 def test_a_run_with_frozen_weights_resumes_and_leaves_them(restriction, transformer_recipe):
     recipe = load_recipe(transformer_recipe / "tiny.toml", [restriction, "encoder.head=none"])
@@ -376,10 +372,7 @@ def test_what_settings_allow_at_their_bounds_can_be_trained(project, override):
     ("override", "error", "message"),
     [
         ("streams.0.sources.0.path=missing.tsv", CorpusError, r"missing\.tsv"),
-        ("streams.0.objectives.0.name=info_nc", RecipeError, "did you mean 'info_nce'"),
         ("streams.0.objectives.0.temprature=1", RecipeError, r"objectives\.0\.temprature.*did you mean 'temperature'"),
-        ("streams.0.objectives.0.temperature=0", RecipeError, "temperature must be at least 0.0001"),
-        ("evaluation.metric=accuracy", RecipeError, "evaluation.metric: tatoeba has no metric 'accuracy'"),
         ("streams.0.languages=[\"fra\"]", CorpusError, "stream train: no text is left"),
     ],
 )  # fmt: skip
@@ -459,8 +452,6 @@ def test_auto_is_bfloat16_where_the_hardware_multiplies_it(project, monkeypatch,
 
 def test_tf32_without_a_device_that_has_it_is_an_error_before_anything_is_written(project):
     recipe = load_recipe(project / "tiny.toml", ["optimizer.precision=tf32"])
-    with pytest.raises(ValueError, match=r"tf32.*cpu"):
-        train(recipe, project / "run")
     with pytest.raises(RecipeError, match=r"optimizer\.precision.*tf32.*cpu"):
         train_seeds(recipe, project / "run", device=torch.device("cpu"))
     assert not (project / "run").exists()
@@ -495,14 +486,6 @@ def test_a_checkpoint_has_the_states_of_the_device_and_old_ones_are_read(project
     checkpoint.save(project / "broken" / "checkpoints", state["state"]["step"], state)
     train(recipe, project / "broken", resume=True)
     assert_same(state_of(project / "straight"), state_of(project / "broken"))
-
-
-def test_a_finished_run_is_not_trained_again(project, monkeypatch):
-    recipe = load_recipe(project / "tiny.toml", ["steps=3"])
-    first = train(recipe, project / "run")
-    monkeypatch.setattr(loop.Run, "train", lambda _: pytest.fail("trained again"))
-    again = train(recipe, project / "run", resume=True)
-    assert (again.best, again.steps, again.model) == (first.best, first.steps, first.model)
 
 
 def test_a_handler_of_a_signal_is_called_after_the_step(project):
@@ -548,7 +531,7 @@ def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transfo
     static.max_length = 20
     assert static.fingerprint == transformer.fingerprint
     recipe = load_recipe(project / "tiny.toml")
-    ((corpus,),) = check(recipe)
+    ((corpus,),), _ = check(recipe)
     sizes = []
     for encoder in (transformer, static):
         stream = open_stream(

@@ -1,7 +1,6 @@
 """A whole run under torchrun's environment: two processes train the model of one."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -21,11 +19,9 @@ from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
 from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
 
-from isoglot.core.environment import cache_folder
-from isoglot.data.groups import Group
 from isoglot.evaluation.base import Metric
 from isoglot.model import engine
-from isoglot.training import ranks, teacher
+from isoglot.training import ranks
 from isoglot.training.best import Choice, Dev
 from isoglot.training.recipe import load as load_recipe
 from runs import train
@@ -183,64 +179,9 @@ def _evaluation(rank, folder):
     ranks.leave()  # a process that ends with threads of the group may be aborted
 
 
-class Corpus:
-    """Sentences of which a few repeat, as groups of two."""
-
-    name = "train"
-
-    def digest(self):
-        return "corpus"
-
-    def named(self):
-        texts = [*TEXTS, *TEXTS[:6]]
-        yield "own", [Group(pair, ("eng", "deu")) for pair in zip(texts[::2], texts[1::2], strict=True)]
-
-
-def taught():
-    """The folder of a teacher's vectors, and how many chunks this process computed."""
-    encoder, calls = ToyEncoder().float(), []
-    encoder.register_forward_hook(lambda *_: calls.append(1))
-    table = SimpleNamespace(sentences=len(TEXTS) + 6)
-    with mock.patch.object(engine, "CPU_TOKENS", 64), mock.patch.object(teacher, "BLOCK", 16):
-        column = teacher.teacher_columns(encoder, Corpus(), table, report=lambda _: None)["teacher"]
-    chunks = len(calls)
-    np.testing.assert_allclose(column(np.arange(40)), encoder.encode(TEXTS, normalize_embeddings=True), atol=1e-6)
-    (folder,) = (cache_folder() / "teachers").iterdir()
-    return folder, chunks
-
-
-@pytest.mark.slow
-def test_ranks_share_the_encoding_of_a_teacher_and_write_the_files_of_one(tmp_path, monkeypatch):
-    """From the beginning, and after a kill that left a block."""
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "one"))
-    one, chunks = taught()
-    for left in (0, 1):
-        monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / f"left{left}"))
-        if left:
-            shutil.copytree(tmp_path / "one", tmp_path / "left1")
-            (tmp_path / "left1" / "teachers" / one.name / "rows.npy").unlink()
-            journal = tmp_path / "left1" / "teachers" / one.name / "vectors.npy.journal"
-            journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[: 1 + left]))
-        mp.spawn(_teaching, args=(tmp_path / f"left{left}",), nprocs=2)
-        (two, first), (_, second) = (torch.load(tmp_path / f"left{left}" / f"{rank}.pt") for rank in range(2))
-        for name in ("vectors.npy", "rows.npy"):
-            assert (Path(two) / name).read_bytes() == (one / name).read_bytes()
-        assert (first + second == chunks) == (not left)
-        assert min(first, second) >= (first + second) // 3 > 0
-
-
-def _teaching(rank, folder):
-    folder.mkdir(exist_ok=True)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    torch.set_num_threads(1)
-    found, chunks = taught()
-    torch.save((str(found), chunks), folder / f"{rank}.pt")
-    ranks.leave()  # a process that ends with threads of the group may be aborted
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
-def test_a_killed_rank_is_named_by_the_others_and_the_same_command_resumes(killed, tmp_path, monkeypatch):
+def test_a_killed_rank_ends_the_others_and_the_same_command_resumes(killed, tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE.replace("steps = 14", "steps = 100000"))
@@ -257,5 +198,5 @@ def test_a_killed_rank_is_named_by_the_others_and_the_same_command_resumes(kille
             process.kill()
     assert processes[1 - killed].returncode == 1, messages
     assert "Traceback" not in messages
-    assert f"rank {1 - killed}: lost its connection to rank {killed} (process {processes[killed].pid}" in messages
+    assert f"rank {1 - killed}: lost its connection to another rank" in messages
     assert "same command" in messages

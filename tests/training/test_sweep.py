@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
+from test_loop import RECIPE, write_corpus
 
 from conftest import build_tokenizer, permute, replace_unseen
 from isoglot.core.errors import CheckpointError, EvaluationError, OutputError, RecipeError
@@ -28,53 +28,17 @@ from isoglot.training import sweep as module
 from isoglot.training.recipe import tomllib
 from isoglot.training.sweep import Arm, Sweep, arms_over, corrected, parse_design, plot_sweep, read_design, sweep
 
-RECIPE = """
-name = "tiny"
-steps = 6
-[encoder]
-kind = "static"
-vocabulary = 400
-dim = 8
-[[streams]]
-sources = [{reader = "tsv", path = "pairs.tsv"}]
-batching = {size = 8}
-objectives = [{name = "info_nce", direction = "two-way"}]
-[optimizer]
-lr = 0.05
-[evaluation]
-data = "dev"
-every = 3
-"""
-WORDS = [
-    "red",
-    "green",
-    "blue",
-    "black",
-    "white",
-    "cat",
-    "dog",
-    "horse",
-    "bird",
-    "runs",
-    "eats",
-    "sings",
-    "here",
-    "now",
-]
-
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
-    generator = torch.Generator().manual_seed(0)
-    rows = [[WORDS[i] for i in torch.randint(0, len(WORDS), (4,), generator=generator)] for _ in range(80)]
-    pairs = list(dict.fromkeys((" ".join(row), " ".join(word[::-1] for word in row)) for row in rows))
-    (tmp_path / "pairs.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in pairs[:50]))
-    for folder in ("dev", "tatoeba"):
-        (tmp_path / folder).mkdir()
-        for column, code in enumerate(("eng", "deu")):
-            (tmp_path / folder / f"tatoeba.deu-eng.{code}").write_text("".join(p[column] + "\n" for p in pairs[50:]))
-    (tmp_path / "tiny.toml").write_text(RECIPE)
+    write_corpus(tmp_path, pairs=50)
+    shutil.copytree(tmp_path / "dev", tmp_path / "tatoeba")
+    changes = {"checkpoint_every = 4\n": "", "steps = 14": "steps = 6", "dim = 16": "dim = 8", "every = 5": "every = 3"}
+    text = RECIPE.replace("{size = 16, pool = 2}", "{size = 8}")
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    (tmp_path / "tiny.toml").write_text(text)
     return tmp_path
 
 
@@ -271,8 +235,7 @@ def test_runs_of_another_arm_or_of_other_data_are_not_read(project):
 
 
 @pytest.mark.parametrize(
-    "changed",
-    ["pairs.tsv", "tatoeba/tatoeba.deu-eng.deu", "dev/tatoeba.deu-eng.deu", "tokenizer.json", "test.eng"],
+    "changed", ["pairs.tsv", "tatoeba/tatoeba.deu-eng.deu", "dev/tatoeba.deu-eng.deu", "tokenizer.json", "test.eng"]
 )
 def test_a_finished_run_is_read_again_only_for_the_same_content(project, changed):
     """Each file is replaced by one of the same size and modification time, as by `rsync -a` or `tar`."""

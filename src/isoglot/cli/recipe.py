@@ -35,7 +35,7 @@ def check(recipe: Recipe, overrides: Overrides = None) -> None:
     from isoglot.training import recipe as recipes
     from isoglot.training import recipes as training
 
-    for corpora in training.check(recipes.load(recipe, overrides or []), name=recipe):
+    for corpora in training.check(recipes.load(recipe, overrides or []), name=recipe)[0]:
         for corpus in corpora:
             corpus.check()
     say(f"{recipe}: ok")

@@ -13,7 +13,7 @@ from isoglot.cli.signatures import Of
 from isoglot.core.arguments import PositiveInt
 
 if TYPE_CHECKING:
-    from isoglot.training.loop import Outcome
+    from isoglot.training.record import Outcome
 
 
 def train(

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from isoglot.core.errors import EncoderError, nearest
-from isoglot.encoders.base import evaluating
+from isoglot.encoders.base import add_tensors, evaluating
 from isoglot.encoders.layers import read_tensors
 from isoglot.encoders.rounding import rounded
 from isoglot.model import configs, layout
@@ -163,12 +163,9 @@ def merged(backbone: Any) -> Any:
 
 def digest(backbone: nn.Module) -> str:
     """SHA-256 of names, shapes and values of all weights but those of the pooler, which is never used."""
-    found = hashlib.sha256()
-    for name, weight in sorted(backbone.state_dict().items()):
-        if not name.startswith("pooler."):
-            found.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-            found.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return found.hexdigest()
+    checksum = hashlib.sha256()
+    add_tensors(checksum, {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")})
+    return checksum.hexdigest()
 
 
 # The folder of an adapter
@@ -211,21 +208,20 @@ def merge(folder: Path, config: configs.Adapter, backbone: Any) -> None:
             f"{folder}: the weights of {config.base_model_name_or_path} are not those that the adapter was trained on "
             f"(SHA-256 {config.isoglot.sha256[:12]}...); use the merged model, or the backbone of that version"
         )
-    tensors = read_tensors(folder / WEIGHTS)
+    tensors, name = read_tensors(folder / WEIGHTS), ""
     linear = {name: part for name, part in backbone.named_modules() if isinstance(part, nn.Linear)}
     scale = config.lora_alpha / config.r
-    for name in config.target_modules:
-        down, up = (tensors.pop(f"{_PREFIX}{name}.{kind}.weight", None) for kind in ("lora_A", "lora_B"))
-        part = linear.get(name)
-        if part is None or down is None or up is None:
-            missing = "the backbone has no such linear layer" if part is None else "its weights are missing"
-            raise EncoderError(f"{folder}: {name}: {missing}; save or download the adapter again")
-        if down.shape != (config.r, part.in_features) or up.shape != (part.out_features, config.r):
-            raise EncoderError(
-                f"{folder}: {name}: shapes {tuple(down.shape)} and {tuple(up.shape)} do not fit rank {config.r} and a "
-                f"layer from {part.in_features} to {part.out_features}; save or download the adapter again"
-            )
-        with torch.no_grad():
-            part.weight += scale * (up.to(part.weight) @ down.to(part.weight))
-    if tensors:
-        raise EncoderError(f"{folder}: {WEIGHTS} contains {next(iter(tensors))}, which {CONFIG} does not name")
+    try:
+        for name in config.target_modules:
+            down, up = (tensors.pop(f"{_PREFIX}{name}.{kind}.weight") for kind in ("lora_A", "lora_B"))
+            if len(down) != config.r:
+                raise ValueError(f"has rank {len(down)}, not {config.r}")
+            weight = linear[name].weight
+            with torch.no_grad():
+                weight += scale * (up.to(weight) @ down.to(weight))
+        if tensors:
+            raise ValueError(f"{CONFIG} does not name {next(iter(tensors))}")
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise EncoderError(
+            f"{folder}: {name}: the adapter does not fit the backbone: {error}; save or download the adapter again"
+        ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -212,9 +212,14 @@ class Encoder(Model, nn.Module):
 
     def add_weights(self, checksum: Any) -> None:
         """Update a checksum with names, shapes, types and values of all weights."""
-        for name, weight in sorted(self.state_dict().items()):
-            checksum.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-            checksum.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        add_tensors(checksum, self.state_dict())
+
+
+def add_tensors(checksum: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Update a checksum of `hashlib` with names, shapes, types and values."""
+    for name, tensor in sorted(tensors.items()):
+        checksum.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        checksum.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
 
 
 def single_threads(count: int) -> ThreadPoolExecutor:

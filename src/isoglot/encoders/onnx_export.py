@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import math
 import tempfile
 import warnings
 from collections import OrderedDict
@@ -196,11 +195,9 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
     tokens = encoder.tokenize(texts, prompt="")
     for rows in pack(tokens.lengths, _CHUNK):
         ids, mask = tokens.select(rows).padded(encoder.pad or 0)
-        given = (
-            torch.from_numpy(table).to(encoder.device) for table in (ids, np.ones_like(ids) if mask is None else mask)
-        )
+        given = [torch.from_numpy(table) for table in (ids, np.ones_like(ids) if mask is None else mask)]
         with torch.inference_mode():
-            observed(**dict(zip(INPUTS, given, strict=True)))
+            observed(**{name: table.to(encoder.device) for name, table in zip(INPUTS, given, strict=True)})
     return {name: values.float().cpu().numpy() for name, values in ranges.items()}
 
 
@@ -254,17 +251,12 @@ def _traced(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
     with tempfile.TemporaryDirectory(prefix="isoglot-onnx-") as folder, _quiet(), torch.inference_mode(False):
         path = Path(folder, "plain.onnx")
         torch.onnx.export(
-            traced,
-            (example, torch.ones(2, 3, dtype=torch.long)),
-            str(path),
-            input_names=list(inputs),
-            output_names=list(OUTPUTS),
+            traced, (example, torch.ones(2, 3, dtype=torch.long)), str(path),
+            input_names=list(inputs), output_names=list(OUTPUTS), opset_version=17, dynamo=False,
             dynamic_axes={**dict.fromkeys((*inputs, OUTPUTS[1]), free), OUTPUTS[0]: {0: "rows"}},
-            opset_version=17,
-            dynamo=False,
             do_constant_folding=False,  # folded weights lose their names
             training=torch.onnx.TrainingMode.PRESERVE,
-        )
+        )  # fmt: skip
         return path.read_bytes()
 
 
@@ -296,11 +288,8 @@ class _Graph:
     def __init__(self, model: Any) -> None:
         import onnx
 
-        self.helper, self.from_array, self.to_array = (
-            onnx.helper,
-            onnx.numpy_helper.from_array,
-            onnx.numpy_helper.to_array,
-        )
+        self.helper = onnx.helper
+        self.from_array, self.to_array = onnx.numpy_helper.from_array, onnx.numpy_helper.to_array
         self.model, self.graph = model, model.graph
         self.weights = {weight.name: weight for weight in self.graph.initializer}
 
@@ -345,13 +334,12 @@ class _Graph:
                 after: list[Any] = []
                 if len(table) > frequent:
                     before, after, ids, rows = self._split(name, ids, rows, frequent)
+                given = [name + _QUANTIZED, ids, scaled]
                 new[place] = [
                     self.node("Cast", [name + _SCALES], [wide], to=1),  # done once, when a session begins
                     self.node("Mul", [wide, name + _UNIT], [scaled]),
                     *before,
-                    self.node(
-                        "GatherBlockQuantized", [name + _QUANTIZED, ids, scaled], [rows], domain=_MICROSOFT, **settings
-                    ),
+                    self.node("GatherBlockQuantized", given, [rows], domain=_MICROSOFT, **settings),
                     *after,
                 ]
         self.replace(new)
@@ -361,7 +349,7 @@ class _Graph:
         if rows.shape[1] % 2:
             raise EncoderError(f"a word table of odd width, {rows.shape[1]}, can't be rounded; use words='float32'")
         level = 1 << (bits - 1)
-        integers, scales, unit = _in_blocks(rows, block, level, power_of_two=True)
+        integers, scales, unit = packing.fit_blocks(rows, block, level, power_of_two=True)
         stored = (integers.reshape(len(rows), -1)[:, : rows.shape[1]].short() + level).to(torch.uint8)
         if bits == 4:
             stored = stored[:, 0::2] | (stored[:, 1::2] << 4)
@@ -431,9 +419,8 @@ class _Graph:
     def _layer_in_blocks(self, node: Any, name: str) -> Any:
         """The node of a layer whose inputs and weights have a scale for every 128 values of a row."""
         if name + _QUANTIZED not in self.weights:
-            integers, scales, unit = _in_blocks(
-                torch.from_numpy(self.to_array(self.weights[name]).copy()), _SECOND, 128
-            )
+            values = torch.from_numpy(self.to_array(self.weights[name]).copy())
+            integers, scales, unit = packing.fit_blocks(values, _SECOND, 128)
             self.add(name + _QUANTIZED, (integers.short() + 128).to(torch.uint8).numpy())
             self.add(name + _SCALES, (scales.float() * unit).numpy())
         outputs, inputs = self.weights[name].dims
@@ -463,7 +450,7 @@ class _Graph:
         spans, columns = (np.maximum(values, values.max() / _LEVEL) + _TINY for values in (spans, columns))
         factors = (columns ** (1 - _SMOOTHING) / spans**_SMOOTHING).astype(np.float32)
         factors *= 127 / (spans * factors).max()
-        integers, scales, unit = _in_blocks(torch.from_numpy(weight / factors), weight.shape[1], _LEVEL)
+        integers, scales, unit = packing.fit_blocks(torch.from_numpy(weight / factors), weight.shape[1], _LEVEL)
         whole, scale = integers[:, 0].T.numpy(), (scales[:, 0].float() * unit).numpy()
         shifted = (centres * factors) @ whole * scale
         self.add(name + _FACTORS, factors)
@@ -485,21 +472,6 @@ class _Graph:
             for place, name in enumerate(node.input):
                 if name in self.weights and name.startswith(prefix):
                     node.input[place] = new + name.removeprefix(prefix)
-
-
-def _in_blocks(values: Tensor, block: int, level: int, *, power_of_two: bool = False) -> tuple[Tensor, Tensor, float]:
-    """Integers (N, blocks, `block`) in [-level, level) and float16 scales (N, blocks) of a matrix (N, D), and the unit
-    of the scales, which keeps small ones out of float16's subnormal range; a power of two rounds no scale.
-    """
-    rows, columns = values.shape
-    padded = nn.functional.pad(values, (0, -columns % block)).reshape(-1, block)
-    largest = float(values.abs().max())
-    if not math.isfinite(largest):
-        raise EncoderError("weights that are not finite can't be rounded; save or download the model again")
-    unit = largest / level or 1.0
-    unit = 2.0 ** math.floor(math.log2(unit)) if power_of_two else unit
-    integers, scales = packing.fit(padded / unit, level)
-    return integers.reshape(rows, -1, block), scales.reshape(rows, -1), unit
 
 
 # Reading

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import math
 from math import ceil
 from pathlib import Path
 
@@ -29,22 +30,31 @@ def quantize(values: Tensor, bits: int) -> tuple[Tensor, Tensor, float]:
     bits   8: int8 of shape (..., 32 G). 4: uint8 of shape (..., 16 G); byte j of a group has weight j in its low half
            and weight j + 16 in its high half, each plus 8
 
-    Scales are float16 of shape (..., G). Raises ValueError for values that are not finite.
+    Scales are float16 of shape (..., G). Raises EncoderError for values that are not finite.
     """
-    level = 1 << (bits - 1)
-    groups = ceil(values.shape[-1] / GROUP)
-    padded = F.pad(values.float(), (0, groups * GROUP - values.shape[-1])).reshape(-1, GROUP)
-    largest = float(padded.abs().amax()) if padded.numel() else 0.0
-    if largest == float("inf") or largest != largest:
-        raise ValueError("weights that are not finite can't be quantised")
-    unit = largest / level or 1.0
-    integers, scales = fit(padded / unit, level)
-    shape = (*values.shape[:-1], groups)
+    shape = (*values.shape[:-1], ceil(values.shape[-1] / GROUP))
+    integers, scales, unit = fit_blocks(values.float().reshape(-1, values.shape[-1]), GROUP, 1 << (bits - 1))
     if bits == 4:
         stored = (integers + 8).view(torch.uint8)
-        integers = stored[:, : GROUP // 2] | (stored[:, GROUP // 2 :] << 4)
-    width = GROUP if bits == 8 else GROUP // 2
-    return integers.reshape(*values.shape[:-1], groups * width), scales.reshape(shape), unit
+        integers = stored[..., : GROUP // 2] | (stored[..., GROUP // 2 :] << 4)
+    return integers.reshape(*shape[:-1], shape[-1] * integers.shape[-1]), scales.reshape(shape), unit
+
+
+def fit_blocks(values: Tensor, block: int, level: int, *, power_of_two: bool = False) -> tuple[Tensor, Tensor, float]:
+    """Integers (N, blocks, `block`) in [-level, level) and float16 scales (N, blocks) of a matrix (N, D), and the unit
+    of the scales, which keeps small ones out of float16's subnormal range; a power of two rounds no scale.
+
+    Raises EncoderError for values that are not finite.
+    """
+    rows, blocks = len(values), ceil(values.shape[1] / block)
+    largest = float(values.abs().max()) if values.numel() else 0.0
+    if not math.isfinite(largest):
+        raise EncoderError("weights that are not finite can't be rounded; save or download the model again")
+    unit = largest / level or 1.0
+    unit = 2.0 ** math.floor(math.log2(unit)) if power_of_two else unit
+    padded = F.pad(values, (0, blocks * block - values.shape[1])).reshape(-1, block)
+    integers, scales = fit(padded / unit, level)
+    return integers.reshape(rows, blocks, block), scales.reshape(rows, blocks), unit
 
 
 def fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
@@ -121,7 +131,7 @@ def _pack_weights(file: Path, weights: str, words: str) -> None:
         else:
             try:
                 integers, packed[name + SCALES], unit = quantize(values, BITS[form])
-            except ValueError as error:
+            except EncoderError as error:
                 raise EncoderError(f"{file}: {name}: {error}") from error
             packed[name] = integers
             facts[name] = {"columns": values.shape[-1], "unit": unit}

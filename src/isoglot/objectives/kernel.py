@@ -80,7 +80,7 @@ def contrast(
 
 
 def contrast_both_ways(
-    anchors: Tensor, candidates: Tensor, positives: Pairs, equation: Equation, *, target: Side = "outside"
+    anchors: Tensor, candidates: Tensor, positives: Pairs, equation: Equation
 ) -> tuple[Tensor, Tensor]:
     """`contrast`, and the same with anchors and candidates exchanged, from one product of the two."""
     with torch.autocast(anchors.device.type, enabled=False):
@@ -91,8 +91,8 @@ def contrast_both_ways(
         matrix = _Matrix(anchors, candidates, equation)
         of_rows, of_columns = matrix.totals(columns=True)
         cells = matrix.cells(positives)
-        forth = loss_from_logits(positives[0], cells, of_rows, target=target)
-        return forth, loss_from_logits(positives[1], cells, of_columns, target=target)
+        forth = loss_from_logits(positives[0], cells, of_rows, target="outside")
+        return forth, loss_from_logits(positives[1], cells, of_columns, target="outside")
 
 
 def log_sum_exp(anchors: Tensor, candidates: Tensor, *, temperature: float, dropped: Pairs | None = None) -> Tensor:

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.data.groups import digest_of
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
 from isoglot.evaluation.base import Encode, Metric, Score, Task
-from isoglot.evaluation.run import announced, function, plan, run_tasks
+from isoglot.evaluation.run import announced, data_digest, function, plan, run_tasks
 from isoglot.training import ranks
+from isoglot.training.together import encode_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class Dev:
                 f"{self.where}.subset: {self.task.name} has no subset {shown(self.subset)} in {self.data}; "
                 f"{nearest(self.subset, subsets)}"
             )
+
+    def digest(self) -> str:
+        """Digest of the data."""
+        groups = getattr(self.task, "groups", None)
+        return digest_of(groups) if groups else data_digest(self.task, self.data, languages=self.languages)
 
     def deciding(self, scores: Sequence[Score]) -> float:
         """The value among all scores of the task; RecipeError if it is not there."""
@@ -108,7 +115,7 @@ class Choice:
 
         Rank 0 runs the tasks, and every rank computes its share of the vectors; the other ranks return (0.0, []).
         """
-        return ranks.encode_together(encoder, self._score) or (0.0, [])
+        return encode_together(encoder, self._score) or (0.0, [])
 
     def _score(self, encode: Encode) -> tuple[float, list[dict[str, Any]]]:
         values, everything = [], []
@@ -165,7 +172,12 @@ class Selector:
     def __init__(self, choices: Sequence[Choice], output: Path) -> None:
         self.choices = list(choices)
         for place, choice in enumerate(self.choices):
-            choice.folder = output / "best" / _folder(choice.name) if place else output / "model"
+            if place and (choice.name in ("", ".", "..") or any(letter in choice.name for letter in "/\\\0")):
+                raise RecipeError(
+                    f"evaluation.name: {shown(choice.name)} cannot be a folder in best/; name every choice but the "
+                    "first, for example sts22"
+                )
+            choice.folder = output / "best" / choice.name if place else output / "model"
             for dev in choice.devs:
                 dev.check_data()
 
@@ -215,13 +227,3 @@ class Selector:
             best = state[choice.name]["best"]  # NaN in checkpoints of versions that kept one
             choice.best = best if math.isfinite(choice.cost(best)) else None
             choice.since = state[choice.name]["since"]
-
-
-def _folder(name: str) -> str:
-    """The name of a choice, if it can be that of a folder."""
-    if name in ("", ".", "..") or any(letter in name for letter in "/\\\0"):
-        raise RecipeError(
-            f"evaluation.name: {shown(name)} cannot be a folder in best/; name every choice but the first, "
-            "for example sts22"
-        )
-    return name

@@ -7,52 +7,21 @@ sweep in `design.json`), with the digest of every file that it read.
 from __future__ import annotations
 
 import json
-import platform
-import re
 import shlex
-from collections.abc import Iterable, Mapping
-from importlib import metadata
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-import torch
-
-from isoglot.core import __version__, environment
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CheckpointError
-from isoglot.data.files import BUNDLED, atomic_write, check_output, content_digest, digest
+from isoglot.data.files import atomic_write, check_output, digest
 from isoglot.training.recipe import dumps
-from isoglot.training.settings import Recipe
+from isoglot.training.settings import MEMORY, Recipe
 
 _KINDS = (".json", ".jsonl", ".md", ".tex", ".npz", ".html", ".svg")  # results; weights are known by their digests
 _LEFT_OUT = {"model", "best", "checkpoints", "tensorboard", "wandb"}
 _FILES = Path(__file__).parent / "frozen"  # with the facts of the run in braces
-
-
-def circumstances(device: object, recipe_files: Mapping[str, str]) -> dict[str, Any]:
-    """What a run records besides its settings: versions, command, device, threads, and digests of files."""
-    versions = {"isoglot": __version__, "python": platform.python_version(), "torch": torch.__version__}
-    try:
-        needed = metadata.requires("isoglot") or []
-    except metadata.PackageNotFoundError:  # not installed, but in PYTHONPATH
-        needed = []
-    for name in sorted({re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in needed} - versions.keys()):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue  # of an extra
-    called = {"command": environment.command(), "device": str(device), "threads": torch.get_num_threads()}
-    return {"versions": versions, **called, "files": dict(recipe_files)}
-
-
-def name_files(files: Iterable[Path], folder: Path, data: Path) -> dict[str, str]:
-    """The digests of files, by their paths as a recipe in `folder` writes them."""
-    places, named = ((BUNDLED, "bundled:"), (data, "data:"), (folder, "")), {}
-    for path in sorted(set(files)):
-        inside = [f"{mark}{path.relative_to(at).as_posix()}" for at, mark in places if path.is_relative_to(at)]
-        named[inside[0] if inside else str(path)] = content_digest(path)
-    return named
 
 
 def settings_of(recipe: Recipe) -> dict[str, Any]:
@@ -130,7 +99,7 @@ def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     records = [_record(path) for path in ([folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json")))]
     if not records or not all("finished" in record for record in records):
         raise CheckpointError(f"{folder}: not a finished run or sweep; `isoglot train` and `isoglot sweep` make such")
-    if "stages" not in records[0]["recipe"]:
+    if records[0]["recipe"]["stages"][0]["streams"][0]["sources"][0]["reader"] == MEMORY:
         raise CheckpointError(f"{folder}: a run of data in memory, which is in no file; freeze a run of a recipe")
     if "files" not in records[0]:
         raise CheckpointError(f"{folder}: a run of an earlier version, which recorded no digests; train again")

@@ -14,9 +14,9 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from isoglot.core.environment import cache_folder
-from isoglot.core.errors import CheckpointError, IsoglotError, OutputError
+from isoglot.core.errors import CheckpointError, IsoglotError, OutputError, RecipeError
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
@@ -39,9 +39,9 @@ from isoglot.model import layout
 from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
-from isoglot.training.freeze import circumstances
 from isoglot.training.progress import Meter, Report, RunLog, Status
-from isoglot.training.recipes import check, choices_of, files_of, inputs_of, make_encoder, open_objectives, record_of
+from isoglot.training.recipes import check, make_encoder, open_objectives
+from isoglot.training.record import Outcome, begin, circumstances, files_of, finish, inputs_of, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
 from isoglot.training.step import Chunks, StepLimits, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_columns
@@ -51,20 +51,6 @@ T = TypeVar("T")
 Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
 
 LOOK = 10  # the step after which vectors are checked for collapse
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A finished run: the folder of the model, the best dev score, steps and seconds.
-
-    The score is None without evaluation, and where no score was a finite number.
-    """
-
-    model: Path
-    best: float | None
-    steps: int
-    seconds: float
-    lower_is_better: bool = False  # of the dev score
 
 
 @dataclass(slots=True)
@@ -129,7 +115,6 @@ def run(
     device: torch.device,
     name: str | Path = "",
     seed: int | None = None,
-    record: Mapping[str, Any] | None = None,
     resume: bool = True,
     track: str | Sequence[str] = (),
     report: Report = silent,
@@ -139,9 +124,8 @@ def run(
 
     name    what the user calls the recipe, for errors
     seed    instead of the recipe's
-    record  everything that changes the result, as JSON: a run is resumed only by the same; None: that of the recipe
-    resume  True: continue a run of the same record from its newest whole checkpoint, or return its outcome if it is
-            finished; False: reject a folder with a run
+    resume  True: continue a run of the same record (`record_of`) from its newest whole checkpoint, or return the
+            outcome of a finished one; False: reject a folder with a run
     track   names of trackers
     report  called with messages
     update  called after each step
@@ -149,21 +133,24 @@ def run(
     Everything that the recipe names is checked first. SIGINT and SIGTERM during a step are obeyed after it, when a
     checkpoint is written. Raises RecipeError for a wrong recipe, CheckpointError if the folder contains a run that must
     not or cannot be continued, OutputError while another run writes there, or if other files are in the place of its
-    output, ValueError for a precision that the device does not have.
+    output.
     """
     began = time.monotonic()
-    corpora, trackers = check(recipe, name), trackers_of(track)
-    selector = Selector(choices_of(recipe), output)
+    corpora, choices = check(recipe, name)
+    trackers, selector = trackers_of(track), Selector(choices, output)
     for stage in recipe.stages:
-        settle(stage.optimizer.precision, device)
+        try:
+            settle(stage.optimizer.precision, device)
+        except ValueError as error:
+            raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
     seed = recipe.seed if seed is None else seed
-    record = record_of(recipe) if record is None else record
+    record = record_of(recipe, choices)
     models = [choice.folder for choice in selector.choices] or [output / "model"]
     with ranks.group(device), alone(inputs_of(recipe), output, models):
         report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
 
         def describe() -> dict[str, Any]:
-            return circumstances(device, {} if recipe.encoder.held else files_of(recipe))
+            return circumstances(device, files_of(recipe, corpora, choices))
 
         finished = do_on_first(partial(begin, output, record, seed, chain(*corpora), describe, resume=resume))
         if finished is not None:
@@ -213,8 +200,8 @@ class Run:
         if self.saved is not None:
             self.encoder.load_state_dict(self.saved["encoder"])
             selector.restore(self.saved["selector"])
-            place = self.saved["state"]
-            self.state = State(place["stage"], place["step"], place["done"], [Position(*p) for p in place["positions"]])
+            state = self.saved["state"]
+            self.state = State(**{**state, "positions": [Position(*numbers) for numbers in state["positions"]]})
             self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
         self.base = self.encoder.name
@@ -376,12 +363,7 @@ class Run:
                 "selector": self.selector.snapshot(),
                 "data": {name: entry.model_dump() for name, entry in self.data.items()},
                 "random": random,
-                "state": {
-                    "stage": self.state.stage,
-                    "step": self.state.step,
-                    "done": self.state.done,
-                    "positions": [(p.epoch, p.pool, p.batch) for p in (stream.position for stream in self.streams)],
-                },
+                "state": {**asdict(self.state), "positions": [astuple(stream.position) for stream in self.streams]},
             }
             checkpoint.save(self.output / "checkpoints", self.state.overall, state)
         ranks.wait()
@@ -493,67 +475,3 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
             raise OutputError(f"{folder}: is not the model of a run in {output}; choose another output")
         with exclusive(folder) if folder.parent.is_dir() else ExitStack():
             layout.prepare(folder)
-
-
-def begin(
-    output: Path,
-    record: Mapping[str, Any],
-    seed: int,
-    corpora: Iterable[Corpus],
-    describe: Callable[[], dict[str, Any]],
-    *,
-    resume: bool,
-) -> dict[str, Any] | None:
-    """Write the record of the run, with what `describe` returns, or check that the run in the folder is the same; if it
-    is finished, return its outcome.
-    """
-    path, log = output / "run.json", output / "log.jsonl"
-    text = [corpus.digest() for corpus in corpora]
-    ours = {"recipe": record, "seed": seed, "number of ranks": ranks.world(), "text": text}
-    # A run that failed before its first step may be restarted, by any recipe.
-    begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
-    if not begun:
-        with atomic_write(path) as stream:
-            json.dump({**ours, **describe()}, stream, indent=1)
-        return None
-    if not resume:
-        raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")
-    theirs = _recorded(path)
-    if changed := [place for key in ours for place in _differing(ours[key], theirs.get(key), key)]:
-        raise CheckpointError(
-            f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
-            "another folder"
-        )
-    finished = theirs.get("finished")
-    whole = isinstance(finished, dict) and {"model", *finished} == {entry.name for entry in fields(Outcome)}
-    return finished if whole and layout.is_model(output / "model") else None
-
-
-def _recorded(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("not a JSON object")
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
-    return record
-
-
-def _differing(ours: Any, theirs: Any, place: str) -> list[str]:
-    """The paths of keys at which two JSON values differ."""
-    ours = json.loads(json.dumps(ours))  # tuples as JSON has them
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        pairs = [(key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = [(str(at), one, other) for at, (one, other) in enumerate(zip(ours, theirs, strict=True))]
-    else:
-        return [] if ours == theirs else [place]
-    return [inner for key, one, other in pairs for inner in _differing(one, other, f"{place}.{key}")]
-
-
-def finish(output: Path, outcome: Outcome) -> None:
-    """Record the end of a run."""
-    path, finished = output / "run.json", asdict(outcome) | {"seconds": round(outcome.seconds, 1)}
-    del finished["model"]
-    with atomic_write(path) as stream:
-        json.dump(_recorded(path) | {"finished": finished}, stream, indent=1)

@@ -103,7 +103,8 @@ class Display:
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
         self.quiet = quiet = quiet or logging.getLogger("isoglot").level > logging.INFO  # `isoglot --quiet`
         self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
-        drawable = self.console.is_terminal or (self.console.is_jupyter and find_spec("ipywidgets") is not None)
+        is_notebook = self.console.is_jupyter and find_spec("ipywidgets") is not None
+        drawable = not quiet and (self.console.is_terminal or is_notebook)
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
                    TextColumn("{task.fields[details]}", table_column=Column(ratio=1, no_wrap=True)))  # fmt: skip
         self.bar = Bar(*columns, console=self.console, transient=True, expand=True) if drawable else None

@@ -1,14 +1,11 @@
-"""Distributed training: the collective operations of a step and of an encoding; no-ops for a single process."""
+"""Distributed training: the collective operations of a step; no-ops for a single process."""
 
 from __future__ import annotations
 
 import os
-import platform
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import torch
@@ -18,12 +15,9 @@ from torch import Tensor, nn
 from isoglot.core.errors import IsoglotError
 from isoglot.data.batch import Batch
 from isoglot.data.tokens import Tokens
-from isoglot.evaluation.base import Encode
-from isoglot.model import Model, engine
 
 T = TypeVar("T")
 BUCKET = 1 << 23  # maximum numbers summed in one message
-_MOMENTS = 50  # tenths of a second
 PATIENCE = timedelta(days=30)  # timeout of ranks that wait while rank 0 builds a table or evaluates
 
 _waiting: tuple[object, dist.ProcessGroup] | None = None  # the default group, and the one next to it to wait in
@@ -36,45 +30,22 @@ def group(device: torch.device) -> Iterator[None]:
     The group is left also when the block raises: its threads may abort a process that ends while it holds them.
     """
     joining = "RANK" in os.environ and not dist.is_initialized()
-    places: list[tuple[str, int]] = []
     if joining:
         if device.type != "cpu":
             torch.accelerator.set_device_index(device)
         dist.init_process_group(dist.get_default_backend_for_device(device))
     try:
-        if joining:
-            places = collect((platform.node(), os.getpid()))
         yield
     except RuntimeError as error:
         if not joining or not (isinstance(error, dist.DistError) or "gloo" in str(error)):
             raise
         raise IsoglotError(
-            f"rank {rank()}: lost its connection to {_ended(places)}; see its messages for the reason, then repeat the "
+            f"rank {rank()}: lost its connection to another rank; see its messages for the reason, then repeat the "
             "same command, which resumes from the newest checkpoint"
         ) from error
     finally:
         if joining:
             leave()
-
-
-def _ended(places: Sequence[tuple[str, int]]) -> str:
-    """The ranks on this machine whose processes have ended, in words; a process may take a moment for it."""
-    for _ in range(_MOMENTS):
-        ended = [number for number, (node, pid) in enumerate(places) if node == platform.node() and not _runs(pid)]
-        if ended:
-            return "rank " + ", ".join(f"{number} (process {places[number][1]}, which has ended)" for number in ended)
-        time.sleep(0.1)
-    return "another rank"
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except ProcessLookupError:
-        return False
-    except OSError:  # a process of another user, or a system without /proc
-        return True
 
 
 def leave() -> None:
@@ -167,34 +138,6 @@ def wait() -> None:
         dist.barrier(group=patient())
 
 
-def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) -> T | None:
-    """What `work` returns on rank 0, None on the others; all ranks compute the vectors that it asks for.
-
-    `work` gets a function from texts to vectors (N, D), and `settings` are those of `engine.plan`. Each of W ranks
-    computes every W-th chunk; chunks, and so vectors, are those of a single rank.
-    """
-
-    def encode(texts: Sequence[str]) -> engine.Rows:
-        return engine.encode(model, texts, engine.plan(model, **settings), share=_shared)
-
-    if rank() > 0:
-        while (texts := from_first(None)) is not None:
-            encode(texts)
-        return None
-    result = work(lambda texts: encode(from_first(texts)))
-    from_first(None)  # not after an error, in the middle of an encoding: it ends this rank, and so the others
-    return result
-
-
-def _shared(apply: engine.Apply) -> engine.Apply:
-    def shared(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
-        every = list(pieces)
-        vectors = collect([*apply(every[rank() :: world()])])
-        return (vectors[place % world()][place // world()] for place in range(len(every)))
-
-    return shared
-
-
 def gather_batch(batch: Batch, sizes: Sequence[int]) -> Batch:
     """The columns of the global batch. Tokens stay where they are: no objective reads them."""
     if world() == 1:
@@ -276,13 +219,10 @@ def average_gradients(module: nn.Module) -> None:
     """
     if world() == 1:
         return
-    held = [parameter for parameter in module.parameters() if parameter.grad is not None]  # the same on every rank
-    sent = [_send(bucket) for bucket in _buckets([parameter for parameter in held if not _sparse(parameter)])]
-    for receive in sent:
-        receive()
-    for parameter in held:
-        grad = _sum_sparse(parameter) if _sparse(parameter) else cast(Tensor, parameter.grad)
-        parameter.grad = grad / world()
+    GradientSum(module).finish()
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            parameter.grad = parameter.grad / world()
 
 
 def _sparse(parameter: Tensor) -> bool:

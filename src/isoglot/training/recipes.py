@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import copy
+import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError, RecipeError, nearest, shown
 from isoglot.core.memory import check_memory
-from isoglot.core.plugins import source_of
 from isoglot.core.progress import elapsed
-from isoglot.data.corpus import FileSource, Leak, composition, untokenised
-from isoglot.data.files import atomic_write, collecting, content_digest
+from isoglot.data.corpus import Corpus, FileSource, Leak, Source, composition, untokenised
+from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical
+from isoglot.data.readers import READERS, options_of
 from isoglot.data.readers import check as check_reader
+from isoglot.data.sets import catalogue, command
+from isoglot.data.sets import find as find_set
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.loading import digest_of
 from isoglot.encoders.settings import BackboneSettings, StaticSettings, TowersSettings, TwinsSettings
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import Towers
@@ -40,7 +42,6 @@ from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
 from isoglot.training.best import Choice, Dev, find, require_one_direction
-from isoglot.training.freeze import name_files
 from isoglot.training.progress import Report
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
@@ -48,11 +49,9 @@ from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from isoglot.data.corpus import Corpus
 
-
-def check(recipe: Recipe, name: str | Path = "") -> list[list[Corpus]]:
-    """Check everything that a recipe names, and return the text, not read yet, of the streams of each stage.
+def check(recipe: Recipe, name: str | Path = "") -> tuple[list[list[Corpus]], list[Choice]]:
+    """Check everything that a recipe names: the text, not read yet, of the streams of each stage, and its dev scores.
 
     Raises RecipeError for the first invalid value. `name` is what the user calls the recipe, for errors.
     """
@@ -74,8 +73,7 @@ def check(recipe: Recipe, name: str | Path = "") -> list[list[Corpus]]:
                     )
             canonical(stream.teacher.pivot if stream.teacher and stream.teacher.pivot else "und")
     check_files(recipe, str(name) or recipe.name)
-    choices_of(recipe)
-    return corpora
+    return corpora, choices_of(recipe)
 
 
 def copies_of(objective: ObjectiveSettings) -> int:
@@ -83,87 +81,26 @@ def copies_of(objective: ObjectiveSettings) -> int:
     return OBJECTIVES[objective.name].copies if objective.held is None else int(objective.held.copies)
 
 
-def record_of(recipe: Recipe) -> dict[str, Any]:
-    """What identifies a run of a recipe: its settings, and digests of what it names besides the text of its streams."""
-    return recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(recipe)
-
-
-def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str, str]]:
-    """Digests of what the recipe names besides the text of its streams; of what is not there, none.
-
-    models  each model that it begins from or learns from, if that is a folder or `installed` is set
-    files   a tokenizer, files that objectives read, and the modules of objectives that are plug-ins
-    dev     the data of each evaluation
-    """
-    towers = recipe.encoder.towers if isinstance(recipe.encoder, TowersSettings) else (recipe.encoder,)
-    streams = [stream for stage in recipe.stages for stream in stage.streams]
-    parts = [part for part in (*towers, *(stream.teacher for stream in streams)) if part is not None and part.model]
-    models = {part.model: _local(recipe, part.model) for part in parts}
-    objectives = [objective for stream in streams for objective in stream.objectives]
-    values = [getattr(recipe.encoder, "tokenizer", ""), *(v for one in objectives for v in one.options.values())]
-    files = [recipe.resolve(value) for value in values if isinstance(value, str) and value and "\0" not in value]
-    files += [code for one in objectives if one.name in OBJECTIVES and (code := source_of(OBJECTIVES[one.name]))]
-    every = {
-        "models": {name: digest_of(path) for name, path in models.items() if installed or Path(path).is_dir()},
-        "files": {str(path): content_digest(path) for path in files if path.is_file()},
-        "dev": {
-            f"{choice.name} {dev.where}": data_digest(dev.task, dev.data, languages=dev.languages)
-            for choice in choices_of(recipe)
-            for dev in choice.devs
-        },
-    }
-    return {name: digests for name, digests in every.items() if digests}
-
-
-def files_of(recipe: Recipe) -> dict[str, str]:
-    """Digests of the files that are read for the text, its filters, the encoder, objectives and dev scores."""
-    named = digests_of(recipe)
-    with collecting() as paths:
-        corpora = [corpus_of(recipe, stream) for stage in recipe.stages for stream in stage.streams]
-        for dev in (dev for choice in choices_of(recipe) for dev in choice.devs):
-            dev.task.subsets(dev.data, languages=dev.languages)
-    paths |= {path for corpus in corpora for path in corpus.files()} | {Path(path) for path in named.get("files", {})}
-    folders = [recipe.resolve(model) for model in named.get("models", {})]
-    paths |= {path for folder in folders for path in folder.rglob("*") if path.is_file()}
-    return name_files(paths, recipe.folder, recipe.data.expanduser())
-
-
 def check_files(recipe: Recipe, name: str) -> None:
     """Raise RecipeError, with the remedy, for placeholders of files and for missing data sets."""
-    streams = [stream for stage in recipe.stages for stream in stage.streams]
-    paths = [source.place for stream in streams for source in stream.sources]
+    paths = [source.place for stream in recipe.streams for source in stream.sources]
     relative = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
     if relative and recipe.folder.is_relative_to(PACKAGED):
         raise RecipeError(
             f"{name}: {relative[0]} is a placeholder for your own file; save the recipe with `isoglot recipe show "
             f"{name} > mine.toml`, set your files in it, then train mine.toml"
         )
-    paths += [path for stream in streams for path in stream.leakage if path not in _tests()]
+    paths += [path for stream in recipe.streams for path in stream.leakage if path not in _tests()]
+    folder = recipe.data.expanduser()
+    entries = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     for path in [*paths, *(evaluation.data for evaluation in recipe.evaluation)]:
-        try:
-            recipe.require_set(path)
-        except RecipeError as error:
-            raise RecipeError(f"{name}: {error}") from None
-
-
-def inputs_of(recipe: Recipe) -> list[Path]:
-    """Every file and folder that a recipe names, whether it exists or not; of a call the folders of its models."""
-    if recipe.encoder.held is not None:
-        teachers = [stream.teacher for stage in recipe.stages for stream in stage.streams if stream.teacher is not None]
-        models = [recipe.encoder.held, *(teacher.held for teacher in teachers)]
-        inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
-        return [Path(str(part.origin)) for part in inner if getattr(part, "origin", "")]
-    written = recipe.model_dump(mode="json", exclude={"folder", "data", "description"})
-    names = [*_texts_in(written), *(one.place for stage in recipe.stages for s in stage.streams for one in s.sources)]
-    return [recipe.resolve(name) for name in names if name and "\0" not in name]
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(inner)
+        sets = Path(path.removeprefix("data:")).parts[:1]  # a name, the beginning of one or a pattern
+        if path.startswith("data:") and sets and not fnmatch.filter(entries, f"{sets[0]}*"):
+            remedy = f"get it: {command(sets[0], data=folder)}" if sets[0] in catalogue() else "see `isoglot data list`"
+            raise RecipeError(
+                f"{name}: {path}: there is no {sets[0]} in {folder}, which `data:` stands for; set ISOGLOT_DATA to the "
+                f"folder of your data sets, or {remedy}"
+            )
 
 
 def compositions(
@@ -174,7 +111,7 @@ def compositions(
     The text is read, not tokenised. A run keeps the same in `data.json`. `report` is called with messages.
     """
     contents = {}
-    for stage, corpora in zip(recipe.stages, check(recipe, name), strict=True):
+    for stage, corpora in zip(recipe.stages, check(recipe, name)[0], strict=True):
         for corpus in corpora:
             corpus.check()
             table = untokenised(corpus, report=report)
@@ -184,24 +121,50 @@ def compositions(
     return contents
 
 
-def corpus_of(recipe: Recipe, settings: StreamSettings) -> Corpus:
+def corpus_of(recipe: Recipe, stream: StreamSettings) -> Corpus:
     """The text of a stream, without the sentences of the tasks that `leakage` names."""
-    corpus = recipe.corpus(settings)
+    sources = [_source(recipe, stream, number) for number in range(len(stream.sources))]
     leakage: list[Leak] = []
-    for name, path in zip(settings.leakage, corpus.leakage, strict=True):
+    for name in stream.leakage:
+        path, data = recipe.resolve(name), recipe.data.expanduser()
         if name in _tests():
-            data, (test, languages) = recipe.data.expanduser(), _tests()[name]
+            test, languages = _tests()[name]
             tasks = planned_tasks([test], languages=languages)
             digest = " ".join(data_digest(task, data, languages=codes) for task, codes in tasks)
             leakage.append(partial(_sentences, name, data, digest))
-        elif isinstance(path, Path) and not path.exists() and re.fullmatch(r"[\w-]+", name):
+        elif not path.exists() and re.fullmatch(r"[\w-]+", name):
             raise RecipeError(
-                f"streams.{settings.name}.leakage: {shown(name)} is not a file or task; {nearest(name, _tests())}"
+                f"streams.{stream.name}.leakage: {shown(name)} is not a file or task; {nearest(name, _tests())}"
             )
         else:
             leakage.append(path)
-    corpus.leakage = leakage
-    return corpus
+    same = {name: getattr(stream, name) for name in ("name", "languages", "join", "largest", "deduplicate")}
+    return Corpus(sources, leakage=leakage, **same)
+
+
+def _source(recipe: Recipe, stream: StreamSettings, number: int) -> Source:
+    """One source of a stream: what it holds, or files and how they are read."""
+    source, where = stream.sources[number], f"streams.{stream.name}.sources.{number}"
+    if source.held is not None:
+        return cast(Source, source.held)
+    reader, path, options = source.reader, recipe.resolve(source.path), source.options
+    if source.set:
+        try:
+            reader, path, training = find_set(source.set).source_in(recipe.data.expanduser())
+        except CorpusError as error:
+            raise RecipeError(f"{where}.set: {error}") from None
+        options = training | options
+    names = options_of(reader) if reader in READERS else []
+    if "on_unknown_language" in names:
+        options.setdefault("on_unknown_language", stream.on_unknown_language)
+    if "seed" in names and "seed" in source.model_fields_set:
+        options["seed"] = source.seed
+    if isinstance(other := options.get("other"), str):  # the second file of a Moses pair
+        file = recipe.resolve(other)
+        options["other"] = str(file if file.exists() else path.parent / other)
+    name = source.name or source.set or source.path
+    licence = catalogue()[name].licence if name in catalogue() else ""
+    return FileSource(reader, path, options, name, source.mixing, where, licence)
 
 
 @cache
@@ -294,7 +257,7 @@ def open_objectives(
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:
     """A transformer, ready to be trained."""
     try:
-        return load(_local(recipe, settings.model), **settings.options(BackboneSettings), seed=seed, device="cpu")
+        return load(recipe.local(settings.model), **settings.options(BackboneSettings), seed=seed, device="cpu")
     except (TypeError, ValueError) as error:  # of another kind, or settings that contradict each other
         raise EncoderError(
             f"{settings.model}: cannot be trained as a transformer with these settings: {error}"
@@ -305,14 +268,14 @@ def _static(
     recipe: Recipe, settings: StaticSettings, corpora: Sequence[Corpus], *, seed: int, report: Report
 ) -> StaticEncoder:
     """A static encoder, continued or new."""
+    model, file = recipe.local(settings.model), settings.tokenizer and recipe.resolve(settings.tokenizer)
     if settings.model:
         weights = settings.token_weights or None
-        name = _local(recipe, settings.model)
-        encoder = load(name, max_length=settings.max_length, device="cpu", token_weights=weights)
+        encoder = load(model, max_length=settings.max_length, device="cpu", token_weights=weights)
         if not isinstance(encoder, StaticEncoder):
             raise EncoderError(f'{settings.model}: not a static encoder; write kind = "transformer" in [encoder]')
         return encoder
-    tokenizer = _tokenizer(recipe, settings, corpora, report)
+    tokenizer = _tokenizer(file, settings, corpora, report)
     numbers = tokenizer.get_vocab_size() * settings.dim
     try:  # the table and the two moments of Adam
         check_memory(
@@ -326,16 +289,15 @@ def _static(
     )  # fmt: skip
 
 
-def _tokenizer(recipe: Recipe, settings: StaticSettings, streams: Sequence[Corpus], report: Report) -> Tokenizer:
-    """A tokenizer from a file, or trained on the text of the first stage and kept in the cache."""
+def _tokenizer(file: Path | str, settings: StaticSettings, streams: Sequence[Corpus], report: Report) -> Tokenizer:
+    """A tokenizer from a file, or without one trained on the text of the first stage and kept in the cache."""
     from tokenizers import Tokenizer
 
-    if settings.tokenizer:
-        path = recipe.resolve(settings.tokenizer)
+    if file:
         try:
-            return Tokenizer.from_file(str(path))
+            return Tokenizer.from_file(str(file))
         except Exception as error:  # the library raises bare exceptions
-            raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
+            raise EncoderError(f"{file}: not a tokenizer file ({error})") from error
     made = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]
     digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
     path = cache_folder() / "tokenizers" / f"{digest}.json"
@@ -366,9 +328,3 @@ def _texts(streams: Sequence[Corpus], report: Report, merging: ExitStack) -> Ite
             yield from stream.texts()
     report("merging subwords")
     merging.enter_context(elapsed("merging subwords", report))
-
-
-def _local(recipe: Recipe, model: str) -> str:
-    """The path of a model in the recipe's folder; any other name unchanged."""
-    path = recipe.resolve(model)
-    return str(path) if path.is_dir() else model

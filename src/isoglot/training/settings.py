@@ -7,15 +7,13 @@ objectives, which check their own.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from isoglot.core import environment
-from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data.batching import MOST, Batching, Count, Flag, Limit, Mixing, Positive, Seed
 from isoglot.data.files import BUNDLED
 from isoglot.encoders.settings import (
@@ -32,9 +30,7 @@ from isoglot.encoders.settings import (
     TwinsSettings,
 )
 
-if TYPE_CHECKING:
-    from isoglot.data.corpus import Corpus
-
+MEMORY = "memory"  # reader of the data of a call of `isoglot.train`
 Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one step
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 Rate = Annotated[float, Field(strict=True, ge=1e-30, le=1e3, allow_inf_nan=False)]
@@ -240,6 +236,16 @@ class Recipe(Settings):
                 raise ValueError(f"evaluations of the same name ({name!r}) need the same every and patience")
         return self
 
+    @property
+    def streams(self) -> list[StreamSettings]:
+        """The streams of all stages."""
+        return [stream for stage in self.stages for stream in stage.streams]
+
+    def local(self, model: str) -> str:
+        """The path of a model in the recipe's folder; any other name unchanged."""
+        path = self.resolve(model)
+        return str(path) if path.is_dir() else model
+
     def resolve(self, path: str) -> Path:
         """Resolve a path of the recipe: absolute, relative to its folder, or to `bundled:` and `data:`."""
         if path.startswith("bundled:"):
@@ -247,51 +253,3 @@ class Recipe(Settings):
         if path.startswith("data:"):
             return self.data.expanduser() / path.removeprefix("data:")
         return self.folder / Path(path).expanduser()
-
-    def corpus(self, stream: StreamSettings) -> Corpus:
-        """The corpus of one of its streams."""
-        from isoglot.data.corpus import Corpus, FileSource, Source
-        from isoglot.data.readers import READERS, options_of
-        from isoglot.data.sets import catalogue, find
-
-        sources: list[Source] = []
-        for number, source in enumerate(stream.sources):
-            if source.held is not None:
-                sources.append(source.held)
-                continue
-            where = f"streams.{stream.name}.sources.{number}"
-            reader, path, options = source.reader, self.resolve(source.path), source.options
-            if source.set:
-                try:
-                    reader, path, training = find(source.set).source_in(self.data.expanduser())
-                except CorpusError as error:
-                    raise RecipeError(f"{where}.set: {error}") from None
-                options = training | options
-            names = options_of(reader) if reader in READERS else []
-            if "on_unknown_language" in names:
-                options.setdefault("on_unknown_language", stream.on_unknown_language)
-            if "seed" in names and "seed" in source.model_fields_set:
-                options["seed"] = source.seed
-            if isinstance(other := options.get("other"), str):  # the second file of a Moses pair
-                file = self.resolve(other)
-                options["other"] = str(file if file.exists() else path.parent / other)
-            name = source.name or source.set or source.path
-            licence = catalogue()[name].licence if name in catalogue() else ""
-            sources.append(FileSource(reader, path, options, name, source.mixing, where, licence))
-        same = {name: getattr(stream, name) for name in ("name", "languages", "join", "largest", "deduplicate")}
-        return Corpus(sources, leakage=[self.resolve(path) for path in stream.leakage], **same)
-
-    def require_set(self, path: str) -> None:
-        """Raise RecipeError, with the remedy, for a path in a data set that the folder of the data sets lacks."""
-        from isoglot.data.sets import catalogue, command
-
-        name = "".join(Path(path.removeprefix("data:")).parts[:1])  # a name, the beginning of one or a pattern
-        folder = self.data.expanduser()
-        if not path.startswith("data:") or not name:
-            return
-        if not fnmatch.filter([entry.name for entry in folder.iterdir()] if folder.is_dir() else [], f"{name}*"):
-            remedy = f"get it: {command(name, data=folder)}" if name in catalogue() else "see `isoglot data list`"
-            raise RecipeError(
-                f"{path}: there is no {name} in {folder}, which `data:` stands for; set ISOGLOT_DATA to the folder of "
-                f"your data sets, or {remedy}"
-            )

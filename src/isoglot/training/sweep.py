@@ -63,11 +63,12 @@ from isoglot.model import Model, load
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
 from isoglot.report.tables import NOTHING, Grid, save_tables, scale, to_document, to_text
 from isoglot.training import recipe as recipes
-from isoglot.training.freeze import circumstances, name_files, settings_of, without_none
+from isoglot.training.freeze import settings_of, without_none
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
 from isoglot.training.recipe import PACKAGED
-from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, files_of, inputs_of, make_encoder
+from isoglot.training.recipes import check, check_files, choices_of, corpus_of, make_encoder
+from isoglot.training.record import circumstances, digests_of, files_of, inputs_of, name_files
 from isoglot.training.settings import Recipe
 from isoglot.training.trackers import check as trackers_of
 
@@ -392,20 +393,18 @@ def sweep(
         raise EvaluationError(str(error)) from error
     wanted = _tasks_of(design, tasks, languages)
     folders = {task: Path(files) / table.data for table, (task, _, _) in design.scores if table.data}
-    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, folders, track=trackers_of(track))
+    places = {task: folders.get(task, root) for task in wanted}
+    for task, codes in wanted.items():
+        if not TASKS[task].subsets(places[task], languages=codes):
+            raise EvaluationError(f"{task}: no data in {places[task]}: {TASKS[task].needs}")
+    contents = {task: data_digest(TASKS[task], places[task], languages=codes) for task, codes in wanted.items()}
+    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, places, contents, trackers_of(track))
     ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
     devs = [[one.model_dump(exclude={"every", "patience"}) for one in recipe.evaluation] for recipe in ready]
     dev = len(ready) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
     if not dev and not wanted:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
-    for task, codes in wanted.items():
-        place = folders.get(task, root)
-        if not TASKS[task].subsets(place, languages=codes):
-            raise EvaluationError(f"{task}: no data in {place}: {TASKS[task].needs}")
-    places = {task: folders.get(task, root) for task in wanted}
-    contents = {task: data_digest(TASKS[task], places[task], languages=codes) for task, codes in wanted.items()}
-    job = replace(job, contents=contents)
     check_output(output, folder=True)
     check_json(output / "sweep.json", ("arms", "values"))
     runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
@@ -428,10 +427,10 @@ def _described(
     job: _Job, design: Design, made: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
 ) -> dict[str, Any]:
     """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
-    files = {name: value for recipe in ready for name, value in files_of(recipe).items()}
+    files = {name: value for recipe in ready for name, value in files_of(recipe, *check(recipe)).items()}
     for task, codes in job.tasks.items():
         with collecting() as opened:
-            TASKS[task].subsets(job.folders.get(task, job.data), languages=codes)
+            TASKS[task].subsets(job.places[task], languages=codes)
         files |= name_files(opened, job.files.absolute(), job.data)
     columns = [without_none(one.model_dump(mode="json", exclude_defaults=True)) for one in design.columns]
     arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in made.arms]
@@ -477,9 +476,9 @@ class _Job:
     device: str
     precision: str | None
     tasks: Mapping[str, Sequence[str]]
-    folders: Mapping[str, Path] = field(default_factory=dict)
-    contents: Mapping[str, str] = field(default_factory=dict)  # digests of the data of the tasks
-    track: Sequence[str] = ()
+    places: Mapping[str, Path]  # of the data of the tasks
+    contents: Mapping[str, str]  # digests of these
+    track: Sequence[str]
 
     def recipe(self, arm: Arm) -> Recipe:
         """The recipe of an arm. Raises RecipeError for missing files."""
@@ -499,10 +498,9 @@ class _Job:
         if recipe is None:
             made_of["model"] = digest_of(arm.model)
         else:
-            streams = [stream for stage in recipe.stages for stream in stage.streams]
             made_of["recipe"] = recipe.model_dump(mode="json", exclude=set(_OWN))
-            made_of["text"] = [corpus_of(recipe, stream).digest() for stream in streams]
-            made_of |= digests_of(recipe, installed=True)
+            made_of["text"] = [corpus_of(recipe, stream).digest() for stream in recipe.streams]
+            made_of |= digests_of(recipe, choices_of(recipe), installed=True)
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
     def folder(self, arm: Arm, seed: int) -> Path:
@@ -540,10 +538,9 @@ class _Job:
             encoder, best = _fitted(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
-            data = self.folders.get(task, self.data)
             scores += evaluate(
-                encoder, [task], data=data, languages=list(languages), precision=self.precision, skip_missing=True,
-                report=report,
+                encoder, [task], data=self.places[task], languages=list(languages), precision=self.precision,
+                skip_missing=True, report=report,
             )  # fmt: skip
         results = Scores(scores, arm.name, settings)
         write_results(folder, results)

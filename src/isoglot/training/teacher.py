@@ -13,13 +13,13 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from time import monotonic
 
 import numpy as np
 import torch
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.core.progress import Progress, lines
 from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
 from isoglot.data.store import BLOCK, Rows, VectorStore
@@ -31,10 +31,8 @@ from isoglot.encoders.settings import OpenedSettings
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model
 from isoglot.model.base import cache_key
-from isoglot.training import ranks
 from isoglot.training.settings import Recipe, TeacherSettings
-
-_SILENCE = 30.0  # seconds between two lines about a long computation
+from isoglot.training.together import encode_together
 
 
 def teacher_columns(
@@ -64,9 +62,9 @@ def teacher_columns(
         if not (folder / "rows.npy").exists():
             what = f"teacher {teacher.name}".rstrip()
             report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
-            _compute(encode, corpus, pivot, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
+            _compute(encode, corpus, pivot, folder, lines(f"{what}: distinct sentences encoded", report, every=30.0))
 
-    ranks.encode_together(teacher, compute, normalize_embeddings=True, precision=precision)
+    encode_together(teacher, compute, normalize_embeddings=True, precision=precision)
     return {"teacher": _column(folder, table)}
 
 
@@ -84,15 +82,13 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device
         raise EncoderError(f"{settings.model}: cannot be a teacher with these settings: {error}") from error
 
 
-def _compute(encode: Encode, corpus: Corpus, pivot: str, folder: Path, progress: Callable[[int], None]) -> None:
+def _compute(encode: Encode, corpus: Corpus, pivot: str, folder: Path, progress: Progress) -> None:
     """Keep the vectors of all distinct texts, then write the row of each sentence."""
-    store, rows, last = VectorStore(folder), array("q"), monotonic()
+    store, rows = VectorStore(folder), array("q")
     texts = _in_order(corpus, pivot)
     while block := list(islice(texts, BLOCK)):
         rows.extend(store.encode(encode, block).tolist())
-        if monotonic() - last > _SILENCE:
-            last = monotonic()
-            progress(len(store))
+        progress(len(store), None)
     with atomic_write(folder / "rows.npy", binary=True) as stream:
         np.save(stream, np.frombuffer(rows, np.int64))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import inspect
 import json
 import os
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from numbers import Real
@@ -17,7 +16,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 from pydantic import ValidationError
 
@@ -25,43 +23,38 @@ from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import RecipeError, shown
 from isoglot.core.progress import Progress, is_interactive
-from isoglot.data.batching import Batching
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import atomic_write, check_json, check_output
-from isoglot.data.groups import Group, Languages, digest_of, groups_of, short_row
+from isoglot.data.groups import Group, Languages, groups_of, short_row
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import resolve, settle
+from isoglot.encoders.device import resolve
 from isoglot.encoders.settings import AdapterSettings
 from isoglot.encoders.twins import Twins
 from isoglot.evaluation.base import Task
-from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.model import Model, packaged
 from isoglot.objectives import Objective
 from isoglot.objectives import check as check_objective
 from isoglot.training import ranks
-from isoglot.training.best import Dev
-from isoglot.training.loop import Outcome, run
+from isoglot.training.loop import run
 from isoglot.training.progress import Display, Report, Status
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipes import choices_of, copies_of
+from isoglot.training.record import Outcome
 from isoglot.training.settings import (
+    MEMORY,
     EvaluationSettings,
     ObjectiveSettings,
-    OptimizerSettings,
     Recipe,
     SourceSettings,
-    StageSettings,
-    StreamSettings,
     TeacherSettings,
 )
 
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
 ADAPTER_RATE = 5e-4
-RESTRICTION = ("adapter", "train_layers", "freeze_embeddings")  # what a call trains of a transformer
 PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "tf32": "tf32"}  # as recipes call them
 
 
@@ -157,34 +150,35 @@ def train(
     Raises TypeError or ValueError for wrong arguments, RecipeError for a wrong recipe, CorpusError for unusable data,
     CheckpointError for a folder with another run, OutputError for a folder in use.
     """
-    given = {name: value for name, value in locals().items() if name not in ("given", "model")}
-    record = None
+    call = SimpleNamespace(**locals())
     if isinstance(model, Recipe) or (data is None and isinstance(model, str | Path)):
-        _only_of_recipes(given)
-        recipe = model if isinstance(model, Recipe) else _recipe(model, overrides)
-        name = "" if isinstance(model, Recipe) else model
+        _reject_settings(call)
+        recipe = model if isinstance(model, Recipe) else _load_recipe(model, overrides)
+        name = "" if isinstance(model, Recipe) else str(model)
+        called = Path(name).stem if name.endswith(".toml") else name or recipe.name
         place = resolve(device)
-        called = Path(name).stem if str(name).endswith(".toml") else str(name) or recipe.name
     else:
-        if overrides:
-            raise TypeError("overrides change a recipe; pass the settings of a call as arguments")
-        if output is None and "RANK" in os.environ:
-            raise ValueError("several processes need a common folder; pass output")
-        encoder = _encoder(model, data, device)
-        called = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
-        name, stays = called, str(device) == "auto" and isinstance(model, Model)
-        place = encoder.device if stays else resolve(device)
-        recipe, record = _recipe_of(called, encoder, given | {"device": place})
+        encoder = _encoder(model, call)
+        name = called = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
+        call.device = place = encoder.device if str(device) == "auto" and isinstance(model, Model) else resolve(device)
+        try:
+            recipe = _describe_call(encoder, call)
+        except ValidationError as error:
+            first = error.errors()[0]
+            setting, reason = str(first["loc"][-1]), first["msg"].removeprefix("Value error, ")
+            setting = {"size": "batch_size", "every": "evaluate_every"}.get(setting, setting)
+            raise ValueError(f"{setting}: {reason}, got {first['input']!r}") from None
+    silent = progress is not None or report is not None or not is_interactive()
     with ExitStack() as stack:
         if output is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
             recipe = recipe.model_copy(update={"checkpoint_every": None})
         else:
             folder = Path(output)
-        shown_on = _listeners(stack, show_progress_bar, progress, report)
+        display = stack.enter_context(Display(quiet=silent if show_progress_bar is None else not show_progress_bar))
         outcome = run(
-            recipe, folder, device=place, name=name, seed=seed, record=record,
-            resume=resume, track=track, report=shown_on[0], update=shown_on[1],
+            recipe, folder, device=place, name=name, seed=seed, resume=resume, track=track,
+            report=report or display.report, update=lambda status: _announce(status, display, progress),
         )  # fmt: skip
         best = load(outcome.model).to(place)
         if output is None:
@@ -195,25 +189,13 @@ def train(
         return best
 
 
-def _listeners(
-    stack: ExitStack, show: bool | None, progress: Progress | None, report: Report | None
-) -> tuple[Report, Callable[[Status], None]]:
-    """The callbacks for messages and for steps."""
-    quiet = progress is None and report is None
-    display = stack.enter_context(Display()) if (is_interactive() and quiet if show is None else show) else None
-    if display is not None and report is None:
-        report = display.report
-
-    def update(status: Status) -> None:
-        if display is not None:
-            display.update(status)
-        if progress is not None:
-            progress(status.step, status.total)
-
-    return report or (lambda _: None), update
+def _announce(status: Status, display: Display, progress: Progress | None) -> None:
+    display.update(status)
+    if progress is not None:
+        progress(status.step, status.total)
 
 
-def _recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
+def _load_recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
     try:
         return load_recipe(name, overrides)
     except RecipeError:
@@ -222,24 +204,29 @@ def _recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
         raise
 
 
-def _only_of_recipes(given: Mapping[str, Any]) -> None:
+def _reject_settings(call: SimpleNamespace) -> None:
     """A recipe has its settings in itself: reject those of a call in memory."""
-    allowed = {"output", "resume", "seed", "device", "overrides", "track", "show_progress_bar", "progress", "report"}
-    defaults = {name: p.default for name, p in inspect.signature(train).parameters.items()}
-    for name, value in given.items():
-        same = value is defaults[name] or (isinstance(value, str | int | float) and value == defaults[name])
+    allowed = {"model", "output", "resume", "seed", "device", "overrides", "track"}
+    allowed |= {"show_progress_bar", "progress", "report"}
+    for name, parameter in inspect.signature(train).parameters.items():
+        value, default = getattr(call, name), parameter.default
+        same = value is default or (isinstance(value, str | int | float) and value == default)
         if name not in allowed and not same:
             raise TypeError(f"{name} is set in the recipe; pass overrides=['key=value'] to change a recipe")
 
 
-def _encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:
+def _encoder(model: Any, call: SimpleNamespace) -> Encoder:
     """The encoder to copy."""
+    if call.overrides:
+        raise TypeError("overrides change a recipe; pass the settings of a call as arguments")
+    if call.output is None and "RANK" in os.environ:
+        raise ValueError("several processes need a common folder; pass output")
     if isinstance(model, str | Path):
         if str(model).endswith(".toml"):
             raise TypeError(f"{str(model)!r} is a recipe, which names its data; leave out data, or pass a model")
-        return load(model, device=device)
+        return load(model, device=call.device)
     if isinstance(model, Model):
-        if data is None:
+        if call.data is None:
             raise TypeError("pass data to train on, such as a list of pairs of strings")
         encoder = model.trainable()
         if not isinstance(encoder, Encoder):
@@ -251,93 +238,63 @@ def _encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:
     )
 
 
-def _recipe_of(name: str, encoder: Encoder, arguments: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe of a call, whose settings hold the objects, and the record of its run.
+def _describe_call(encoder: Encoder, call: SimpleNamespace) -> Recipe:
+    """The recipe of a call, whose settings hold the objects.
 
     Raises ValueError or TypeError for a wrong argument, before the data are read.
     """
-    plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()}
-    call = SimpleNamespace(**plain)
     if call.epochs is not None and call.steps is not None:
         raise ValueError("pass epochs or steps, not both")
-    if call.teacher is not None and not isinstance(call.teacher, str | Path | Model):
+    teacher = load(call.teacher, device=call.device) if isinstance(call.teacher, str | Path) else call.teacher
+    if not isinstance(teacher, Model | None):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(call.teacher)}")
-    groups: list[Group] = []
-    try:
-        recipe = _settings_of(name, encoder, call, groups)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = {"size": "batch_size", "every": "evaluate_every"}.get(str(first["loc"][-1]), first["loc"][-1])
-        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
-    record = _record_of(recipe)
-    restriction = recipe.encoder.model_dump(mode="json", include=set(RESTRICTION))
-    if any(value not in (None, False) for value in restriction.values()):
-        record["restricted"] = restriction
-        recipe.encoder.holding(_restrict(recipe.encoder, seed=recipe.seed))
-    groups += groups_of(call.data, call.languages)
+    objectives, tasks = _objectives(call.objective), _dev_tasks(call)
+    encoder = _trainable(encoder, [copies_of(one) for one in objectives])
+    rate = ADAPTER_RATE if call.adapter else RATES[isinstance(encoder, StaticEncoder)]
+
+    def build(groups: list[Group], views: int, every: int) -> Recipe:
+        stream = {
+            "name": "data",
+            "sources": (SourceSettings(reader=MEMORY, path="data").holding(MemorySource(groups)),),
+            "batching": {"size": call.batch_size, "views": views},
+            "objectives": objectives,
+            "teacher": None if teacher is None else TeacherSettings(model="teacher").holding(teacher),
+        }
+        optimizer = {
+            "lr": rate if call.lr is None else call.lr, "warmup": call.warmup,
+            "precision": PRECISIONS.get(call.precision, call.precision),
+        }  # fmt: skip
+        evaluation = [
+            EvaluationSettings(
+                task=task.name, metric=None, subset="", data=data, languages=codes, every=every, patience=call.patience
+            ).holding(task)
+            for task, data, codes in tasks
+        ]
+        recipe = Recipe.model_validate({
+            "name": MEMORY, "seed": call.seed or 0, "streams": [stream], "optimizer": optimizer, "steps": call.steps,
+            "epochs": 1.0 if call.epochs is None and call.steps is None else call.epochs,
+            "encoder": {
+                "kind": "twins" if len(encoder.exports()) == 2 else "transformer", "model": "encoder",
+                "adapter": call.adapter, "train_layers": call.train_layers,
+                "freeze_embeddings": call.freeze_embeddings,
+            },
+            "evaluation": evaluation, "checkpoint_every": 0 if evaluation else every,
+        })  # fmt: skip
+        recipe.encoder.holding(encoder)
+        return recipe
+
+    recipe = build([], 1 if call.views is None else call.views, call.evaluate_every or 0)
+    choices_of(recipe)
+    if call.adapter is not None or call.train_layers is not None or call.freeze_embeddings:
+        encoder = _restrict(encoder, recipe.encoder, seed=recipe.seed)
+    groups = list(groups_of(call.data, call.languages))
     if not groups:
         raise ValueError("data contains no sentences; pass at least one pair")
     # Two defaults depend on the data: dropout masks instead of translations, and a tenth of the run.
-    (stage,) = recipe.stages
-    (stream,) = stage.streams
-    if call.views is None and all(len(group.texts) == 1 for group in groups):
-        batching = stream.batching.model_copy(update={"views": 2})
-        stage = stage.model_copy(update={"streams": (stream.model_copy(update={"batching": batching}),)})
-    total = stage.steps or max(1, round((stage.epochs or 1) * -(-len(groups) // call.batch_size)))
-    every = max(1, total // EVALUATIONS) if call.evaluate_every is None else call.evaluate_every
-    evaluation = tuple(one.model_copy(update={"every": every}) for one in recipe.evaluation)
-    changes = {"stages": (stage,), "evaluation": evaluation, "checkpoint_every": 0 if evaluation else every}
-    record["batching"] = stage.streams[0].batching.model_dump(mode="json")
-    record["length"] = {"epochs": call.epochs, "steps": call.steps, "evaluate_every": every, "patience": call.patience}
-    return recipe.model_copy(update=changes), record
-
-
-def _settings_of(name: str, encoder: Encoder, call: SimpleNamespace, groups: list[Group]) -> Recipe:
-    """The recipe of a call, its data being `groups`."""
-    objectives = _objectives(call.objective)
-    encoder = _trainable(encoder, [copies_of(one) for one in objectives])
-    adapter = None if call.adapter is None else AdapterSettings(**dict(call.adapter))
-    rate = ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]
-    teacher = load(call.teacher, device=call.device) if isinstance(call.teacher, str | Path) else call.teacher
-    stream = StreamSettings(
-        name="data",
-        sources=(SourceSettings(reader="memory", path="data").holding(MemorySource(groups)),),
-        batching=Batching(size=call.batch_size, views=1 if call.views is None else call.views),
-        objectives=objectives,
-        teacher=None if teacher is None else TeacherSettings(model=teacher.name).holding(teacher),
-    )
-    lr, precision = rate if call.lr is None else call.lr, PRECISIONS.get(call.precision, call.precision)
-    epochs = 1.0 if call.epochs is None and call.steps is None else call.epochs
-    optimizer = OptimizerSettings(lr=lr, warmup=call.warmup, precision=precision)
-    stage = StageSettings(streams=(stream,), optimizer=optimizer, epochs=epochs, steps=call.steps)
-    trained = {name: getattr(call, name) for name in RESTRICTION} | {"adapter": adapter, "model": name}
-    recipe = Recipe(
-        name=name,
-        seed=0 if call.seed is None else call.seed,
-        encoder={"kind": "twins" if len(encoder.exports()) == 2 else "transformer", **trained},
-        stages=(stage,),
-        evaluation=_evaluation(call),
-    )
-    recipe.encoder.holding(encoder)
-    return recipe
-
-
-def _record_of(recipe: Recipe) -> dict[str, Any]:
-    """What identifies the run of a call: its objects, by what they contain, and its settings."""
-    (stream,) = recipe.stages[0].streams
-    encoder, teacher = recipe.encoder.held, stream.teacher and stream.teacher.held
-    record: dict[str, Any] = {
-        "encoder": encoder.identity(),
-        "objectives": [[one.weight, _fingerprint(one)] for one in stream.objectives],
-        "teacher": teacher and teacher.identity(),
-        "dev": [_described(dev) for choice in choices_of(recipe) for dev in choice.devs],
-        "optimizer": recipe.stages[0].optimizer.model_dump(mode="json"),
-    }
-    if frozen := sorted(name for name, weight in encoder.named_parameters() if not weight.requires_grad):
-        record["frozen"] = hashlib.sha256("\n".join(frozen).encode()).hexdigest()
-    if rates := sorted({part.p for part in encoder.modules() if isinstance(part, torch.nn.Dropout)}):
-        record["dropout"] = rates
-    return record
+    usual_views = 2 if all(len(group.texts) == 1 for group in groups) else 1
+    total = call.steps or max(1, round((call.epochs or 1) * -(-len(groups) // call.batch_size)))
+    usual_every = max(1, total // EVALUATIONS)
+    return build(groups, call.views or usual_views, call.evaluate_every or usual_every)
 
 
 def _objectives(given: Any) -> tuple[ObjectiveSettings, ...]:
@@ -348,45 +305,24 @@ def _objectives(given: Any) -> tuple[ObjectiveSettings, ...]:
     objectives = []
     for item in items:
         weight, item = item if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Real) else (1.0, item)
+        written = {"name": item} if isinstance(item, str) else item
         if isinstance(item, Objective):
-            one = ObjectiveSettings(name=type(item).__qualname__, weight=float(weight)).holding(copy.deepcopy(item))
-        elif isinstance(item, str | Mapping):
-            written = {"name": item} if isinstance(item, str) else dict(item)
-            one = ObjectiveSettings(**{**written, "weight": float(weight) * float(written.get("weight", 1.0))})
-            try:
-                check_objective(one.name, one.options, where="objective")
-            except RecipeError as error:
-                raise ValueError(str(error).removeprefix("objective.name: ")) from None
-        else:
+            written = {"name": type(item).__qualname__}
+        elif not isinstance(written, Mapping):
             raise TypeError(
                 'objective must be a name, {"name": ..., options}, an Objective, or a list of these or of (weight, '
                 f"objective), got {shown(item)}"
             )
+        try:
+            one = ObjectiveSettings(**{**written, "weight": float(weight) * float(written.get("weight", 1.0))})
+            if isinstance(item, Objective):
+                one.holding(copy.deepcopy(item))
+            else:
+                check_objective(one.name, one.options, where="objective")
+        except RecipeError as error:
+            raise ValueError(str(error).removeprefix("objective.name: ")) from None
         objectives.append(one)
     return tuple(objectives)
-
-
-def _fingerprint(settings: ObjectiveSettings) -> str:
-    """Changes when an objective's class, settings or weights do."""
-    if settings.held is None:
-        options = json.dumps(settings.options, sort_keys=True, default=str) if settings.options else ""
-        return f"{settings.name} {options}".rstrip()
-    checksum = hashlib.sha256(settings.name.encode())
-    for module in settings.held.modules():
-        plain = {name: value for name, value in vars(module).items() if _is_plain(value)}
-        checksum.update(repr(sorted(plain.items())).encode())
-    for name, value in settings.held.state_dict().items():
-        if isinstance(value, torch.Tensor):
-            checksum.update(name.encode())
-            checksum.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return f"{settings.name} {checksum.hexdigest()[:32]}"
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether the text of a value is the same in every process."""
-    if isinstance(value, tuple | list):
-        return all(map(_is_plain, value))
-    return isinstance(value, str | int | float | None)
 
 
 def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:
@@ -402,9 +338,9 @@ def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:
     return encoder
 
 
-def _restrict(settings: Any, *, seed: int) -> Encoder:
-    """A copy of the encoder of some settings, of which only the part is trained that they name."""
-    encoder: Encoder = copy.deepcopy(settings.held)
+def _restrict(encoder: Encoder, settings: Any, *, seed: int) -> Encoder:
+    """A copy of the encoder, of which only the part is trained that the settings name."""
+    encoder = copy.deepcopy(encoder)
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if not transformers:
         raise ValueError(
@@ -423,27 +359,20 @@ def _restrict(settings: Any, *, seed: int) -> Encoder:
     return encoder
 
 
-def _evaluation(call: SimpleNamespace) -> tuple[EvaluationSettings, ...]:
-    """What selects the best encoder of a call."""
+def _dev_tasks(call: SimpleNamespace) -> list[tuple[Task, str, tuple[str, ...]]]:
+    """What selects the best encoder of a call: tasks, each with the folder of its data and its languages."""
     names = call.dev if isinstance(call.dev, list | tuple) else [call.dev]
-    tasks: list[tuple[Task, str, tuple[str, ...]]] = []
-    if call.dev is not None and names and all(isinstance(name, str) or _is_task(name) for name in names):
+    if call.dev is None:
+        return []
+    if names and all(isinstance(name, str) or _is_task(name) for name in names):
         folder = str(environment.data_folder() if call.dev_data is None else call.dev_data)
-        tasks = [(task, folder, tuple(languages)) for task, languages in tasks_of(names)]
-    elif call.dev is not None:
-        task = Retrieval(tuple(map(_sided, groups_of(call.dev, call.languages))), name="dev")
-        if not task.subsets(Path()):
-            raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
-        if number := short_row(task.groups or ()):
-            raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
-        tasks = [(task, ".", ())]
-    return tuple(
-        EvaluationSettings(
-            task=task.name, metric=None, subset="", data=data, languages=languages,
-            every=call.evaluate_every or 0, patience=call.patience,
-        ).holding(task)
-        for task, data, languages in tasks
-    )  # fmt: skip
+        return [(task, folder, tuple(languages)) for task, languages in tasks_of(names)]
+    task = Retrieval(tuple(map(_sided, groups_of(call.dev, call.languages))), name="dev")
+    if not task.subsets(Path()):
+        raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
+    if number := short_row(task.groups or ()):
+        raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
+    return [(task, ".", ())]
 
 
 def _is_task(value: Any) -> bool:
@@ -455,13 +384,6 @@ def _sided(group: Group) -> Group:
     if len(set(group.langs)) > 1:
         return group
     return replace(group, langs=tuple(f"side{place}" for place in range(1, len(group.langs) + 1)))
-
-
-def _described(dev: Dev) -> list[Any]:
-    task: Task = dev.task
-    groups = getattr(task, "groups", None)
-    content = digest_of(groups) if groups else data_digest(task, dev.data, languages=dev.languages)
-    return [task.name, dev.metric.name, list(dev.languages), content]
 
 
 def train_seeds(
@@ -480,11 +402,6 @@ def train_seeds(
     sample standard deviation. Finished runs are kept and an interrupted one is continued; without `resume`, a folder
     with a run is rejected.
     """
-    for stage in recipe.stages:
-        try:
-            settle(stage.optimizer.precision, device)
-        except ValueError as error:
-            raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
     if seeds > 1:
         check_output(output, folder=True)
         check_json(output / "seeds.json", ("scores", "mean"))

@@ -10,6 +10,7 @@ from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data import Group
 from isoglot.data.readers import READERS, check, files_of, read, read_sentences
 from isoglot.training import recipe as recipes
+from isoglot.training.recipes import corpus_of
 
 
 def test_a_reader_is_reached_by_name(tmp_path):
@@ -122,6 +123,6 @@ def test_a_recipe_skips_unknown_languages_for_a_source_or_for_all(place, tmp_pat
     stream = {"objectives": [{"name": "info_nce"}], "sources": [source]} | (skip if place == "stream" else {})
     data = {"name": "r", "encoder": {"kind": "static"}, "optimizer": {"lr": 1.0}, "steps": 1, "streams": [stream]}
     recipe = recipes.parse(data, folder=tmp_path)
-    corpus = recipe.corpus(recipe.stages[0].streams[0])
+    corpus = corpus_of(recipe, recipe.stages[0].streams[0])
     corpus.check()
     assert [group for _, groups in corpus.named() for group in groups] == [PAIR]

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from isoglot.cli import console
-from isoglot.cli.tasks import tasks
+from isoglot.cli.evaluation import tasks
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES, by_suite
 from isoglot.report.tables import Grid, by_language

@@ -19,7 +19,7 @@ from command_line import as_function
 from page_results import FIFTEEN, Score, cells, errors_into, one, small
 
 from isoglot import __version__
-from isoglot.cli.report import report as report_verb
+from isoglot.cli.evaluation import report as report_verb
 from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
 from isoglot.evaluation.scores import Scores, write_results

@@ -20,35 +20,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from isoglot.cli import (
-    align,
-    average,
-    compare,
     completion,
     console,
-    convert,
     data,
-    demo,
     encode,
-    entities,
-    evaluate,
-    export,
-    filter,
-    fit,
-    freeze,
+    evaluation,
     index,
-    mine,
     models,
-    negatives,
     options,
-    plot,
-    recipe,
-    report,
-    search,
-    serve,
-    sweep,
-    tasks,
-    train,
-    trim,
+    pairs,
+    training,
     wikipedia,
 )
 from isoglot.cli.signatures import expand_options
@@ -57,25 +38,19 @@ from isoglot.core.errors import IsoglotError, naming_extras, nearest
 from isoglot.core.plugins import import_module
 
 VERBS = (
-    demo.demo, train.train, sweep.sweep, freeze.freeze, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
-    encode.encode, mine.mine, align.align, index.index, search.search, serve.serve, export.export, plot.plot,
-    trim.trim, fit.fit, average.average, convert.convert, negatives.negatives, filter.filter, wikipedia.wikipedia,
-    entities.entities,
+    training.demo, training.train, training.sweep, training.freeze, evaluation.evaluate, evaluation.compare,
+    evaluation.report, evaluation.tasks, encode.encode, pairs.mine, pairs.align, index.index, index.search, index.serve,
+    index.export, evaluation.plot, models.trim, models.fit, models.average, models.convert, pairs.negatives,
+    pairs.filter, wikipedia.wikipedia, wikipedia.entities,
 )  # fmt: skip
 GROUPS = {
     "recipe": (
         "List, show and check recipes: one TOML file is one training run.",
-        {"list": recipe.list_recipes, "show": recipe.show, "check": recipe.check},
+        {"list": training.list_recipes, "show": training.show, "check": training.check},
     ),
     "data": (
         "List, download and check test and training sets; count what a recipe trains on.",
-        {
-            "list": data.list_sets,
-            "get": data.get,
-            "import": data.import_,
-            "check": data.check,
-            "report": data.report,
-        },
+        {"list": data.list_sets, "get": data.get, "import": data.import_, "check": data.check, "report": data.report},
     ),
     "models": (
         "List and unpack models that are distributed as Python packages.",

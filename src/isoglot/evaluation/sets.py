@@ -83,6 +83,7 @@ class SetTask(BaseTask):
     reads: tuple[str, ...]
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     split: str = "test"
+    sets: tuple[str, ...] = ()
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Any]:
         """The subsets of the split whose languages are requested, each with its source."""
@@ -108,7 +109,8 @@ def are_asked(codes: Collection[str], languages: Sequence[str]) -> bool:
 
 def sets_of(task: Task) -> tuple[str, ...]:
     """The catalogue's sets of a task, each of which gives it subsets on its own; none for tasks on the user's files."""
-    return tuple(name for name in getattr(task, "sets", ()) if name in catalogue())
+    names = getattr(task, "sets", ()) or getattr(task, "reads", ())
+    return tuple(name for name in names if name in catalogue())
 
 
 def get_command(

@@ -44,7 +44,7 @@ from isoglot.core.score import Detail, Metric, Score, Setting, Unit, main_metric
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.suites import SUITES, by_suite
+from isoglot.evaluation.suites import SUITES, by_key, by_suite
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
 
@@ -120,8 +120,8 @@ class Scores(list[Score]):
         for suite, lines in self.suites.items():
             grid = by_suite({self.model: self}, suite=suite)
             tables.append(replace(grid, notes=(*grid.notes, *(f"missing: {line}" for line in lines))))
-            cells = zip(SUITES[suite].columns, SUITES[suite].table(self), strict=True)
-            covered |= {key[0] for column, cell in cells if not cell.lacking for key in column.keys}
+            columns = [column for column in SUITES[suite].columns if not column.lacking(by_key(self))]
+            covered |= {key[0] for column in columns for key in column.keys}
         tasks = dict.fromkeys(score.task for score in self)
         return tables + [by_language(self, task=task) for task in tasks if task in self.named or task not in covered]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
 
 import numpy as np
 import pytest
@@ -136,13 +135,6 @@ def test_hits_are_stored_in_bytes_and_numpy_opens_them(tmp_path):
         assert archive["t/s/accuracy%2Fmean"].tolist() == [0, 0.5, 1]
     with zipfile.ZipFile(tmp_path / "items.npz") as archive:
         assert {member.date_time[0] for member in archive.infolist()} == {1980}
-
-
-def test_tatoeba_takes_little_room(tmp_path):
-    rng = np.random.default_rng(0)
-    scores = tuple(with_items(rng.random(800) < 0.7, subset=f"{i}") for i in range(112))
-    write_results(tmp_path, Scores(scores, "m"))
-    assert (tmp_path / "items.npz").stat().st_size < 60_000
 
 
 def test_files_of_an_earlier_evaluation_do_not_stay(tmp_path):

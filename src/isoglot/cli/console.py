@@ -196,7 +196,6 @@ def to_stdout(output: Path, form: str) -> Iterator[Path]:
 
 def show_json(value: Any) -> None:
     """Print a result as one line of JSON; numbers that are not finite become null."""
-    import json
     import math
 
     def finite(part: Any) -> Any:

@@ -270,11 +270,11 @@ def plot(
     output  output file: .html, .svg, .png or .pdf; - for stdout (a map as HTML, others as SVG)
     labels  color by the lines of this file, one per group
     """
-    if words[0] == "sweep":
-        _plot_sweep([Path(word) for word in words[1:]], output or Path("sweep.svg"))
-        return
-    if words[0] == "similarity":
-        _plot_similarity(words[1:], output or Path("similarity.svg"))
+    if words[0] in ("sweep", "similarity"):
+        output = output or Path(f"{words[0]}.svg")
+        with to_stdout(output, "svg") as target:
+            (_plot_sweep if words[0] == "sweep" else _plot_similarity)(words[1:], target)
+        say(f"wrote {output}")
         return
     model, names = model_and_files(words)
     files = [Path(name) for name in names]
@@ -295,16 +295,14 @@ def plot(
     say(f"{made.note} Wrote {output}")
 
 
-def _plot_sweep(folders: list[Path], output: Path) -> None:
+def _plot_sweep(folders: list[str], output: Path) -> None:
     from isoglot.data.files import check_output
     from isoglot.training.sweep import plot_sweep
 
     if len(folders) != 1:
         raise typer.BadParameter(f"pass one folder of a sweep, got {len(folders)}")
-    with to_stdout(output, "svg") as target:
-        check_output(target, inputs=[folders[0] / "sweep.json"])
-        plot_sweep(folders[0], target)
-    say(f"wrote {output}")
+    check_output(output, inputs=[Path(folders[0]) / "sweep.json"])
+    plot_sweep(Path(folders[0]), output)
 
 
 def _plot_similarity(words: list[str], output: Path) -> None:
@@ -316,9 +314,6 @@ def _plot_similarity(words: list[str], output: Path) -> None:
         raise typer.BadParameter("pass results of the task similarity: [NAME=]RESULTS...")
     named = [word.partition("=")[::2] if "=" in word and not Path(word).exists() else (word, word) for word in words]
     folders = [Path(folder) for _, folder in named]
-    with to_stdout(output, "svg") as target:
-        check_output(target, inputs=[*folders, *(file for folder in folders for file in files_of(folder))])
-        means = plot_similarity(folders, target, names=[name for name, _ in named])
-    for name, found in means.items():
-        say(f"{name}: {found}")
-    say(f"wrote {output}")
+    check_output(output, inputs=[*folders, *(file for folder in folders for file in files_of(folder))])
+    for name, means in plot_similarity(folders, output, names=[name for name, _ in named]).items():
+        say(f"{name}: {means}")

@@ -85,7 +85,7 @@ def test_nothing_is_shown_when_quiet(clock, capsys, level):
     with console.Progress("encoding") as progress:
         clock[0] = 100.0
         progress(1, 2)
-        progress.report("words")
+        console.say("words")
         level.warning("look out")
     assert capsys.readouterr().err == "look out\n"
 

@@ -11,7 +11,7 @@ copies of it (`docs/data.md`). Tasks on the user's own files have none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,13 +98,9 @@ def in_split(
     return {
         subset: source
         for (part, subset), source in parts.items()
-        if part == split and are_asked(source.part.languages, languages)
+        if part == split
+        and all(among(code, languages) for code in {*source.part.languages} - {"eng"} or source.part.languages)
     }
-
-
-def are_asked(codes: Collection[str], languages: Sequence[str]) -> bool:
-    """Whether all of the codes are requested; English need not be, beside another language."""
-    return all(among(code, languages) for code in {*codes} - {"eng"} or codes)
 
 
 def sets_of(task: Task) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -146,13 +145,14 @@ def columns_of(tables: Sequence[ColumnTable]) -> tuple[Column, ...]:
     return tuple(columns.values())
 
 
-def _suite(about: str, columns: list[dict[str, Any]], languages: Mapping[str, str] = MappingProxyType({})) -> Suite:
-    tables = [ColumnTable.model_validate(table) for table in columns]
-    return Suite(about, columns_of(tables), {task: tuple(codes.split()) for task, codes in languages.items()})
-
-
-_TABLES = tomllib.loads((Path(__file__).parent / "suites.toml").read_text(encoding="utf-8"))
-SUITES: dict[str, Suite] = {name: _suite(**table) for name, table in _TABLES.items()}
+SUITES: dict[str, Suite] = {
+    name: Suite(
+        table["about"],
+        columns_of([ColumnTable.model_validate(column) for column in table["columns"]]),
+        {task: tuple(codes.split()) for task, codes in table.get("languages", {}).items()},
+    )
+    for name, table in tomllib.loads((Path(__file__).parent / "suites.toml").read_text(encoding="utf-8")).items()
+}
 
 
 def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:

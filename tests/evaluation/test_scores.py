@@ -229,7 +229,7 @@ def test_a_missing_or_binary_file_is_named(tmp_path):
     with pytest.raises(EvaluationError, match="/dev/null: is not a regular file"):
         read_results("/dev/null")
     (tmp_path / "r.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(EvaluationError, match="r.json: not JSON"):
+    with pytest.raises(EvaluationError, match=r"r.json: not JSON"):
         read_results(tmp_path / "r.json")
 
 

@@ -409,7 +409,7 @@ def test_the_command_reads_results_and_writes_the_page(tmp_path):
     for name in "ab":
         write_results(tmp_path / name, small(name))
     output = tmp_path / "page.html"
-    command([tmp_path / "a", tmp_path / "b"], output, seen="de")
+    command([tmp_path / "a", tmp_path / "b"], output, seen=["de"])
     assert output.read_text(encoding="utf-8") == page([small("a"), small("b")], seen=["de"])
     command([tmp_path / "a"], output, title="T")
     assert "<h1>T</h1>" in output.read_text(encoding="utf-8")

@@ -20,23 +20,19 @@ from isoglot.core.errors import EncoderError
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 
+EncodeOptions = Annotated[
+    Settings,
+    Of("model.base:Model.encode", "normalize_embeddings", "batch_tokens", "truncate_dim", "precision",
+       normalize_embeddings=typer.Option("--normalize/--no-normalize")),
+]  # fmt: skip
+
 
 def encode(
     words: Annotated[list[str], typer.Argument(metavar="[MODEL] INPUT")],
     *,
     output: Output,
     form: Annotated[str | None, typer.Option("--format")] = None,
-    settings: Annotated[
-        Settings,
-        Of(
-            "model.base:Model.encode",
-            "normalize_embeddings",
-            "batch_tokens",
-            "truncate_dim",
-            "precision",
-            normalize_embeddings=typer.Option("--normalize/--no-normalize"),
-        ),
-    ],
+    settings: EncodeOptions,
     dtype: str = "float32",
     output_precision: str = "float32",
     calibration: Path | None = None,

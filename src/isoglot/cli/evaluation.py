@@ -202,14 +202,15 @@ def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int,
 
 
 def report(
-    results: list[Path], *, output: Output = Path("page.html"), seen: str = "", title: str | None = None
+    results: list[Path],
+    *,
+    output: Output = Path("page.html"),
+    settings: Annotated[Settings, Of("report.page:page", "seen", "title")],
 ) -> None:
     """Write results as one self-contained HTML page.
 
     results  folders of results, or results.json files, - for stdin; the first is the baseline
     output   output HTML file; - for stdout
-    seen     languages of the training data, separated by commas
-    title    title of the page
     """
     from isoglot.data.files import check_output
     from isoglot.evaluation.scores import files_of, read_results
@@ -217,7 +218,7 @@ def report(
 
     with from_stdin(*results) as paths, to_stdout(output, "html") as target:
         check_output(target, inputs=[file for path in paths for file in files_of(path)])
-        write_page(target, [read_results(path) for path in paths], seen=split(seen), title=title)
+        write_page(target, [read_results(path) for path in paths], **settings)
     say(f"wrote {output}")
 
 

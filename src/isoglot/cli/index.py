@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,8 +49,7 @@ def index(
     output: Output,
     remove: Annotated[list[str] | None, typer.Option("--remove", metavar="ID")] = None,
     remove_file: Path | None = None,
-    content_ids: bool = False,
-    language: str = "und",
+    reading: Annotated[Settings, Of("index.reading:read_sentences", "content_ids", "language")],
     columns: Columns = "",
     settings: Annotated[Settings, Of("index.index:Index.build", "kind", "prompt", "query_prompt", "pooling")],
     workers: Workers,
@@ -90,9 +89,7 @@ def index(
     cluster = cluster_of(workers)
     if cluster is not None and device != "auto":
         raise SearchError("index: --ray starts workers of its own, on accelerators with --gpus; remove --device")
-    sentences = chain.from_iterable(
-        sentences_of(source, language=language, columns=columns, content_ids=content_ids) for source in sources
-    )
+    sentences = chain.from_iterable(sentences_of(source, columns=columns, **reading) for source in sources)
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
             made = index_shards(model, sentences, output, cluster=cluster, progress=bar, report=say, **settings)
@@ -103,9 +100,7 @@ def index(
     typer.echo(output)
 
 
-def sentences_of(
-    source: str, *, language: str = "und", columns: str = "", content_ids: bool = False
-) -> Iterator[Sentence]:
+def sentences_of(source: str, *, columns: str = "", **reading: Any) -> Iterator[Sentence]:
     """The sentences of FILE or CODE=FILE; of `-` the lines of stdin."""
     from isoglot.data.formats import columns_of
     from isoglot.index import read_sentences
@@ -113,7 +108,7 @@ def sentences_of(
     code, mark, path = source.rpartition("=")
     with from_stdin(*[Path("-")] * (path == "-")) as texts:
         place = f"{code}{mark}{texts[0]}" if texts else source
-        yield from read_sentences(place, language=language, columns=columns_of(columns), content_ids=content_ids)
+        yield from read_sentences(place, columns=columns_of(columns), **reading)
 
 
 _WORD = re.compile(r"\w+")
@@ -121,20 +116,18 @@ _TOGETHER = 256  # queries per batch
 _HITS = 1 << 18  # maximum hits of a batch
 _OBJECT = '{"query": "..."}'
 
+SearchOptions = Annotated[
+    Settings,
+    Of("index.index:Index.search", k=typer.Option("-k"), languages=typer.Option("--in", "--languages"),
+       exclude=typer.Option("--not-in")),
+]  # fmt: skip
+
 
 def search(
     index: Path,
     queries: Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...")] = None,
     *,
-    settings: Annotated[
-        Settings,
-        Of(
-            "index.index:Index.search",
-            k=typer.Option("-k"),
-            languages=typer.Option("--in", "--languages"),
-            exclude=typer.Option("--not-in"),
-        ),
-    ],
+    settings: SearchOptions,
     as_json: Annotated[bool, typer.Option("--json")] = False,
     model: str | None = None,
     device: Device = "auto",
@@ -240,6 +233,13 @@ def _marked(query: str, *sides: str) -> list[Text]:
     return texts
 
 
+ServeLimits = Annotated[
+    Settings,
+    Of("serve.limits:Limits", "work", "grace", grace=typer.Option(min=0, envvar="ISOGLOT_SERVE_GRACE"),
+       work=typer.Option("--timeout", min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT")),
+]  # fmt: skip
+
+
 def serve(
     subject: Annotated[str | None, typer.Argument(metavar="[MODEL|INDEX]")] = None,
     *,
@@ -251,8 +251,7 @@ def serve(
     ] = None,
     allow_host: Annotated[list[str] | None, typer.Option(envvar="ISOGLOT_SERVE_HOSTS")] = None,
     allow_origin: Annotated[list[str] | None, typer.Option(envvar="ISOGLOT_SERVE_ORIGINS")] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT")] = 120.0,
-    grace: Annotated[NonNegativeInt, typer.Option(envvar="ISOGLOT_SERVE_GRACE")] = 25,
+    bounds: ServeLimits,
     access_log: Annotated[bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG")] = True,
     device: Device = "auto",
 ) -> None:
@@ -266,7 +265,7 @@ def serve(
     model         model of the index, if its folder was moved
     allow_host    host name that requests may use, or '*' for any; repeatable
     allow_origin  origin of pages that may send requests, such as https://example.org, or '*' for any; repeatable
-    timeout       maximum time of a request in seconds, waiting included
+    work          maximum time of a request in seconds, waiting included
     grace         seconds allowed for open requests to finish after SIGTERM
     access_log    log every request
     """
@@ -278,7 +277,7 @@ def serve(
     from isoglot.serve.observe import LOG
 
     LOG.disabled = not access_log
-    limits = Limits(work=timeout, grace=grace)
+    limits = Limits(**bounds)
     with ExitStack() as stack:
         found = None
         if subject is not None and Index.exists(subject):

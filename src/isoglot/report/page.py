@@ -113,11 +113,14 @@ def page(
 ) -> str:
     """The page, an HTML document. The same results give the same bytes, by the same command on the same day.
 
-    One model gives a report card; of several, the first is the base the others are compared with. `seen` are the
-    languages of training, in any code system: a subset is seen when all its languages are, English counting as seen.
-    With `comparison`, its tables of intervals and p-values are on the page. Sections without data are left out. The
-    default of `title` names the models and the tasks. Raises
-    `EvaluationError` when there is nothing to show, and `CorpusError` for an unknown language.
+    results     one model gives a report card; of several, the first is the base the others are compared with
+    seen        languages of the training data. In any code system: a subset is seen when all its languages are, English
+                counting as seen
+    title       title of the page. None: the names of the models and the tasks
+    comparison  tables of intervals and p-values that are on the page too
+
+    Sections without data are left out. Raises `EvaluationError` when there is nothing to show, and `CorpusError` for an
+    unknown language.
     """
     if not any(result for result in results):
         raise EvaluationError("no scores to show; pass results written by `isoglot evaluate`")

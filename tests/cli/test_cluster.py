@@ -21,7 +21,7 @@ from conftest import SENTENCES, build_tokenizer
 from isoglot import scale
 from isoglot.cli.encode import encode
 from isoglot.cli.index import index
-from isoglot.cli.mine import mine as command
+from isoglot.cli.pairs import mine as command
 from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, SearchError
 from isoglot.encoders import StaticEncoder
 from isoglot.mining import pipeline as cluster

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_line import as_function
 
-from isoglot.cli.compare import compare as compare_verb
+from isoglot.cli.evaluation import compare as compare_verb
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.compare import compare
 from isoglot.evaluation.scores import Scores, write_results

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from isoglot.cli import console
-from isoglot.cli.tasks import tasks
+from isoglot.cli.evaluation import tasks
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES, by_suite
 from isoglot.report.tables import Grid, by_language
@@ -85,7 +85,7 @@ def test_nothing_is_shown_when_quiet(clock, capsys, level):
     with console.Progress("encoding") as progress:
         clock[0] = 100.0
         progress(1, 2)
-        progress.report("words")
+        console.say("words")
         level.warning("look out")
     assert capsys.readouterr().err == "look out\n"
 

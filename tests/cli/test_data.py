@@ -71,7 +71,7 @@ def test_list_fits_a_terminal_of_80_columns_and_keeps_addresses_whole(capsys, mo
 
 def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror):
     mirror.pages |= sts17()
-    data.get(["sts17-crosslingual-sts"], data=tmp_path, base_url=mirror.address)
+    data.get(["sts17-crosslingual-sts"], data=tmp_path, network={"mirror": mirror.address})
     out, err = capsys.readouterr()
     assert out == f"{tmp_path / 'sts17-crosslingual-sts'}\n"
     assert "licence: not stated by MTEB" in err
@@ -81,7 +81,7 @@ def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror):
 
 def test_names_are_looked_up_before_anything_is_fetched(tmp_path, mirror):
     with pytest.raises(CorpusError, match=r"'wiki2m'; did you mean 'wiki1m'"):
-        data.get(["wiki1m", "wiki2m"], data=tmp_path, base_url=mirror.address)
+        data.get(["wiki1m", "wiki2m"], data=tmp_path, network={"mirror": mirror.address})
     assert not mirror.asked
     assert not any(tmp_path.iterdir())
 

@@ -11,14 +11,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from isoglot.cli import entities
+from isoglot.cli import wikipedia
 from isoglot.cli.signatures import expand_options
 from isoglot.core.errors import CorpusError
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.wikipedia import entity_training
 
 app = typer.Typer()
-app.command()(expand_options(entities.entities))
+app.command()(expand_options(wikipedia.entities))
 
 
 @app.command()
@@ -94,7 +94,7 @@ def test_one_of_the_two(folder, words):
 
 
 def test_its_options_need_no_numpy():
-    code = "import sys; import isoglot.cli.entities; print([m for m in ('torch', 'numpy') if m in sys.modules])"
+    code = "import sys; import isoglot.cli.wikipedia; print([m for m in ('torch', 'numpy') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 

@@ -9,8 +9,8 @@ from cases import by_text
 from command_line import as_function
 
 import isoglot
-from isoglot.cli import evaluate as verb
-from isoglot.cli.tasks import tasks as show_list
+from isoglot.cli import evaluation as verb
+from isoglot.cli.evaluation import tasks as show_list
 from isoglot.core.errors import EvaluationError, OutputError
 from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.sts import Sts

@@ -14,10 +14,10 @@ import typer
 from command_line import as_function
 
 from index_folder import LINES, make_index
-from isoglot.cli.export import export as export_verb
+from isoglot.cli.index import _marked
+from isoglot.cli.index import export as export_verb
 from isoglot.cli.index import index as index_verb
-from isoglot.cli.search import _marked
-from isoglot.cli.search import search as search_verb
+from isoglot.cli.index import search as search_verb
 from isoglot.core.errors import CorpusError, OutputError
 from isoglot.index import Index, SearchError
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import runner
 
 from conftest import build_tokenizer
-from isoglot.cli.mine import mine as command
+from isoglot.cli.pairs import mine as command
 from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.encoders import StaticEncoder

@@ -10,7 +10,7 @@ import torch
 from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
-from isoglot.cli import average, convert, encode, export, fit, trim
+from isoglot.cli import encode, index, models
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder, load, vocabulary
 from isoglot.model import encode as vectors_of
@@ -19,7 +19,7 @@ from isoglot.model.layout import GRAPH
 from isoglot.model.resumable import encode_file
 
 run = runner(
-    trim=trim.trim, fit=fit.fit, average=average.average, convert=convert.convert, export=export.export,
+    trim=models.trim, fit=models.fit, average=models.average, convert=models.convert, export=index.export,
     encode=encode.encode,
 )  # fmt: skip
 CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES[:5]]

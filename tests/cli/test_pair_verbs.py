@@ -12,7 +12,7 @@ from command_line import runner
 from test_documents import write_docx
 
 from conftest import SENTENCES
-from isoglot.cli import align, filter, negatives
+from isoglot.cli import pairs
 from isoglot.core.errors import CorpusError
 from isoglot.data import Group
 from isoglot.data.readers import read_jsonl, read_tmx
@@ -20,7 +20,7 @@ from isoglot.encoders import load
 from isoglot.mining import add_hard_negatives
 from isoglot.model import encode
 
-run = runner(filter=filter.filter, negatives=negatives.negatives, align=align.align)
+run = runner(filter=pairs.filter, negatives=pairs.negatives, align=pairs.align)
 WRONG = [(text, text) for text in dict.fromkeys(SENTENCES)]
 WRONG[1] = (WRONG[1][0], WRONG[2][0])  # a wrong translation
 PAIRS = [
@@ -38,8 +38,8 @@ def project(tmp_path, monkeypatch, toy_static):
     """A model, pairs, and two versions of a document: the second joins the first two sentences and lacks the last."""
     monkeypatch.chdir(tmp_path)
     toy_static.save(tmp_path / "model")
-    for name, pairs in (("wrong", WRONG), ("pairs", PAIRS)):
-        (tmp_path / f"{name}.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
+    for name, rows in (("wrong", WRONG), ("pairs", PAIRS)):
+        (tmp_path / f"{name}.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in rows))
     write_docx(tmp_path / "a.docx", "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in SENTENCES[:5]))
     second = [f"{SENTENCES[0]} {SENTENCES[1]}", *SENTENCES[2:4]]
     (tmp_path / "b.deu.html").write_text("".join(f"<p>{text}</p>\n" for text in second), encoding="utf-8")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from command_line import as_function
 
-from isoglot.cli.plot import plot as plot_verb
+from isoglot.cli.evaluation import plot as plot_verb
 from isoglot.cli.signatures import expand_options
 from isoglot.data.readers.files import read_files
 from isoglot.report.plot import LIMIT

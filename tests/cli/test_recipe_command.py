@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import as_function
 
-from isoglot.cli.recipe import check
-from isoglot.cli.train import train
+from isoglot.cli.training import check, train
 from isoglot.core.errors import RecipeError
 from isoglot.training import recipe as recipes
 from isoglot.training.recipes import check_files

@@ -6,7 +6,7 @@ import pytest
 from command_line import as_function
 
 import isoglot
-from isoglot.cli.fit import fit as fit_verb
+from isoglot.cli.models import fit as fit_verb
 from isoglot.core.errors import IsoglotError, nearest
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader

@@ -138,13 +138,6 @@ def test_hits_are_stored_in_bytes_and_numpy_opens_them(tmp_path):
         assert {member.date_time[0] for member in archive.infolist()} == {1980}
 
 
-def test_tatoeba_takes_little_room(tmp_path):
-    rng = np.random.default_rng(0)
-    scores = tuple(with_items(rng.random(800) < 0.7, subset=f"{i}") for i in range(112))
-    write_results(tmp_path, Scores(scores, "m"))
-    assert (tmp_path / "items.npz").stat().st_size < 60_000
-
-
 def test_files_of_an_earlier_evaluation_do_not_stay(tmp_path):
     detail = Detail("hits", ("a",), (("b",),))
     write_results(tmp_path, Scores((with_items([0, 1], details=(detail,)),), "m"))
@@ -192,7 +185,7 @@ GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", r"r.json:1: "),
+        ("{", r"r.json: not JSON .* at line 1 column 1"),
         ("[]", r"r.json: "),
         ('{"model": "m", "scores": {}}', r"r.json: scores is {}"),
         (json.dumps({"model": "m", "scores": [GOOD, 3]}), r"scores\[1\] is 3"),
@@ -214,8 +207,8 @@ GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
         (json.dumps({"model": "m", "scores": [{**GOOD, "unit": 3}]}), r"scores\[0\].unit is 3"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "lower_is_better": "no"}]}), r"scores\[0\].lower_is_better"),
         (json.dumps({"model": "m", "scores": [GOOD, GOOD]}), r"r.json: duplicate score t s m"),
-        (json.dumps({"model": "m\ud800", "scores": []}), r"r.json: can't be used"),
-        ("[" * 100_000, r"r.json: can't be used \(too deeply nested"),
+        (json.dumps({"model": "m\ud800", "scores": []}), r"r.json: not JSON"),
+        ("[" * 100_000, r"r.json: not JSON \(recursion limit exceeded"),
         (
             json.dumps({"model": "m", "scores": [{**GOOD, "subset": a, "over": [b]} for a, b in ("ab", "bc", "ca")]}),
             r"r.json: t m: averages over each other: ",
@@ -236,7 +229,7 @@ def test_a_missing_or_binary_file_is_named(tmp_path):
     with pytest.raises(EvaluationError, match="/dev/null: is not a regular file"):
         read_results("/dev/null")
     (tmp_path / "r.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(EvaluationError, match="not UTF-8"):
+    with pytest.raises(EvaluationError, match=r"r.json: not JSON"):
         read_results(tmp_path / "r.json")
 
 
@@ -259,7 +252,7 @@ DETAIL = {"task": "t", "subset": "s", "metric": "m", "kind": "mistakes", "column
         ("items.npz", b"no zip file", r"items.npz: cannot be read as items"),
         ("items.npz", b"", r"items.npz: cannot be read as items"),
         ("details.jsonl", b'{"kind": "hits"}\n', r"details.jsonl:1: "),
-        ("details.jsonl", b"\xff\n", r"details.jsonl: cannot be read as details"),
+        ("details.jsonl", b"\xff\n", r"details.jsonl:1: not a table of a score"),
         ("details.jsonl", b"\n{\n", r"details.jsonl:2: not a table of a score"),
         *(
             ("details.jsonl", json.dumps({**DETAIL, **wrong}).encode(), r"details.jsonl:1: not a table of a score")

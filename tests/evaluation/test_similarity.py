@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_line import as_function
 
-from isoglot.cli.plot import plot as plot_verb
+from isoglot.cli.evaluation import plot as plot_verb
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.scores import Scores, write_results

@@ -18,7 +18,7 @@ from isoglot.evaluation import TASKS, Score
 from isoglot.evaluation.base import averages
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import plan
-from isoglot.evaluation.suites import SUITES, Column, Suite, listed
+from isoglot.evaluation.suites import SUITES, Column, Suite, by_key, listed
 from isoglot.evaluation.tasks import classification, finetune
 from isoglot.evaluation.tasks.classification import undersample
 from isoglot.evaluation.tasks.language_id import SETS
@@ -53,9 +53,12 @@ def row(name, metric, percents):
 
 
 def value(suite, label, scores):
-    (cell,) = [cell for cell in SUITES[suite].table(scores) if cell.label == label]
-    assert cell.lacking == ()
-    return cell.value * 100
+    return column(suite, label).mean({key: score.value for key, score in by_key(scores).items()}) * 100
+
+
+def column(suite, label):
+    (one,) = [one for one in SUITES[suite].columns if one.label == label]
+    return one
 
 
 def by_code(codes, percents):
@@ -199,9 +202,10 @@ def test_xsim_of_softcl_is_over_the_twenty_directions_of_its_languages_and_nothi
     other = row("xsim/flores-devtest", "error/ratio", {"deu_Latn-eng_Latn": 50.0, "xx-eng_Latn": 50.0, "mean": 50.0})
     scores = [*multilingual_e5(), *other]
     assert value("softcl", "xSIM", scores) == value("softcl", "xSIM", multilingual_e5())
-    (cell,) = [c for c in SUITES["softcl"].table([s for s in scores if "jpn" not in s.subset]) if c.label == "xSIM"]
-    assert cell.value is None
-    assert sorted(subset for _, subset, _ in cell.lacking) == sorted(s for s in CODES[cell.lacking[0][0]] if "jpn" in s)
+    present = by_key(score for score in scores if "jpn" not in score.subset)
+    missing = column("softcl", "xSIM").lacking(present)
+    assert column("softcl", "xSIM").cell(present) == "–"
+    assert sorted(subset for _, subset, _ in missing) == sorted(s for s in CODES[missing[0][0]] if "jpn" in s)
 
 
 def test_tatoeba_counts_in_the_direction_of_each_paper_and_the_other_reading_stands_beside():
@@ -222,22 +226,20 @@ def test_papers_older_than_revision_2_of_sts22_are_held_against_revision_1():
 
 
 def test_a_column_is_a_mean_and_is_empty_when_a_part_is_missing():
-    suite = Suite("two", (Column("both", (("t", "a", "m"), ("t", "b", "m"))), Column("a", (("t", "a", "m"),))))
-    scores = [Score("t", "a", "m", 0.25, 9), Score("t", "b", "m", 0.75, 3)]
-    assert [cell.value for cell in suite.table(scores)] == [0.5, 0.25]
-    first, second = suite.table(scores[:1])
-    assert (first.value, first.lacking) == (None, (("t", "b", "m"),))
-    assert second.value == 0.25
+    both = Column("both", (("t", "a", "m"), ("t", "b", "m")))
+    scores = by_key([Score("t", "a", "m", 0.25, 9), Score("t", "b", "m", 0.75, 3)])
+    assert both.cell(scores) == "50.0"
+    del scores["t", "b", "m"]
+    assert (both.cell(scores), both.lacking(scores)) == ("–", [("t", "b", "m")])
 
 
 def test_in_a_mean_of_columns_each_weighs_once():
     three = Column("three", tuple(("t", subset, "m") for subset in "abc"))
     whole = Column("mean", (three, Column("d", (("t", "d", "m"),))))
-    scores = [Score("t", subset, "m", share, 9) for subset, share in zip("abcd", (0.0, 0.0, 0.0, 1.0), strict=True)]
-    (cell,) = Suite("two", (whole,)).table(scores)
-    assert (cell.value, cell.unit) == (0.5, "fraction")
-    (cell,) = Suite("two", (whole,)).table(scores[1:])
-    assert (cell.value, cell.lacking) == (None, (("t", "a", "m"),))
+    scores = by_key(Score("t", subset, "m", float(subset == "d"), 9) for subset in "abcd")
+    assert whole.cell(scores) == "50.0"
+    del scores["t", "a", "m"]
+    assert (whole.cell(scores), whole.lacking(scores)) == ("–", [("t", "a", "m")])
     assert whole.note == "mean: mean of the columns three, d"
     assert three.note == "three: t a b c m"
 

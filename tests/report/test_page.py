@@ -19,7 +19,7 @@ from command_line import as_function
 from page_results import FIFTEEN, Score, cells, errors_into, one, small
 
 from isoglot import __version__
-from isoglot.cli.report import report as report_verb
+from isoglot.cli.evaluation import report as report_verb
 from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
 from isoglot.evaluation.scores import Scores, write_results
@@ -409,7 +409,7 @@ def test_the_command_reads_results_and_writes_the_page(tmp_path):
     for name in "ab":
         write_results(tmp_path / name, small(name))
     output = tmp_path / "page.html"
-    command([tmp_path / "a", tmp_path / "b"], output, seen="de")
+    command([tmp_path / "a", tmp_path / "b"], output, seen=["de"])
     assert output.read_text(encoding="utf-8") == page([small("a"), small("b")], seen=["de"])
     command([tmp_path / "a"], output, title="T")
     assert "<h1>T</h1>" in output.read_text(encoding="utf-8")

@@ -259,10 +259,10 @@ def test_hosts_and_origins_can_be_allowed(index, encoder):
 
 
 def test_the_verb_names_a_wrong_origin(folder):
-    from isoglot.cli.serve import serve as run
+    from isoglot.cli.index import serve as run
 
     with pytest.raises(SearchError, match=r"serve: 'example\.org' "):
-        run(folder, port=0, allow_origin=["example.org"])
+        run(folder, port=0, bounds={}, allow_origin=["example.org"])
 
 
 def test_vectors_in_both_formats_are_those_of_the_encoder(server, encoder):

@@ -419,7 +419,7 @@ def test_large_requests_under_way_are_answered_within_the_grace(encoder, tmp_pat
     assert sum("shutting down" in words for words in refused) == accepted - answered
 
 
-SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
+SERVE = "import sys; from isoglot.cli.main import app; app(['serve', sys.argv[1], '--port', '0'])"
 
 
 @pytest.mark.slow

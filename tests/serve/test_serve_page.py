@@ -16,7 +16,7 @@ from index_folder import LINES, make_index
 
 pytest.importorskip("faiss")
 
-SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
+SERVE = "import sys; from isoglot.cli.main import app; app(['serve', sys.argv[1], '--port', '0'])"
 HITS = [
     {
         "score": 0.9,

@@ -413,7 +413,7 @@ def test_a_bar_is_drawn_on_a_terminal(toy_static):
 
 def test_the_cli_and_the_call_write_the_same_record(tmp_path):
     """A run that the command line began is continued by a call."""
-    from isoglot.cli.train import train as verb
+    from isoglot.cli.training import train as verb
 
     run = as_function(verb)
     write_corpus(tmp_path)

@@ -129,7 +129,12 @@ class Progress:
         self.last = done
         began, before = self.first
         rate = (done - before) / max(now - began, 1e-9) if done > before else 0.0
-        self.show(self.what, done, total, state_line(done, total, rate=rate, unit=self.unit))
+        state = state_line(done, total, rate=rate, unit=self.unit)
+        if self.live:
+            self.bars.update(self.task, description=self.what, completed=done, total=total, state=state)
+        elif self.shown and now - self.printed > EVERY:
+            self.printed = now
+            say(f"{self.what}: {state}")
 
     def part(self, what: str, done: int, total: int | None = None) -> None:
         """The same for work in several parts; a plain line names each part when it starts."""
@@ -138,18 +143,6 @@ class Progress:
             if not self.live:
                 say(what)
         self(done, total or None)
-
-    def show(self, what: str, done: int, total: int | None, state: str) -> None:
-        """Update the bar, or print a line if the last one was printed some seconds ago."""
-        if self.live:
-            self.bars.update(self.task, description=what, completed=done, total=total, state=state)
-        elif self.shown and monotonic() - self.printed > EVERY:
-            self.printed = monotonic()
-            say(f"{what}: {state}")
-
-    def report(self, line: str) -> None:
-        """Print a message."""
-        say(line)
 
 
 def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
@@ -196,7 +189,6 @@ def to_stdout(output: Path, form: str) -> Iterator[Path]:
 
 def show_json(value: Any) -> None:
     """Print a result as one line of JSON; numbers that are not finite become null."""
-    import json
     import math
 
     def finite(part: Any) -> Any:

@@ -14,8 +14,14 @@ import typer
 
 from isoglot.cli import console
 from isoglot.cli.console import say, show_columns, wrapped
-from isoglot.cli.options import Data, DataIfThere, Json, Overrides
-from isoglot.core.arguments import PositiveInt
+from isoglot.cli.options import Data, DataIfThere, Json, Overrides, Settings
+from isoglot.cli.signatures import Of
+
+NetworkOptions = Annotated[
+    Settings,
+    Of("data.sets.download:Network", "mirror", "timeout", "attempts", mirror=typer.Option("--base-url"),
+       timeout=typer.Option(min=0.1), attempts=typer.Option(min=1)),
+]  # fmt: skip
 
 
 def list_sets(data: DataIfThere) -> None:
@@ -39,22 +45,17 @@ def get(
     names: list[str],
     *,
     data: Data,
-    base_url: str = "",
-    timeout: Annotated[float, typer.Option(min=0.1)] = 30.0,
-    attempts: PositiveInt = 5,
+    network: NetworkOptions,
 ) -> None:
     """Download and verify data sets; resume interrupted downloads.
 
-    names     names of data sets (`isoglot data list`)
-    base_url  mirror to download from, laid out as <mirror>/<host>/<path>
-    timeout   read timeout in seconds
-    attempts  maximum attempts per file
+    names   names of data sets (`isoglot data list`)
+    mirror  mirror to download from, laid out as <mirror>/<host>/<path>
     """
     from isoglot.data.sets import Network, find
     from isoglot.data.sets import get as get_set
 
     console.on_interrupt("run the same command again to resume the download")
-    network = Network(mirror=base_url, timeout=timeout, attempts=attempts)
     for one in [find(name) for name in names]:
         say(f"{one.name}: {one.what}; licence: {one.licence}; redistribution: {one.redistribution}")
         with console.Progress("downloading", unit="bytes") as progress:
@@ -63,7 +64,7 @@ def get(
                 progress.what = address.rpartition("/")[2][:40]
                 progress(done, total)
 
-            folder = get_set(one.name, data, network=network, progress=shown)
+            folder = get_set(one.name, data, network=Network(**network), progress=shown)
         typer.echo(folder)
 
 

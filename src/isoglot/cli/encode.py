@@ -6,9 +6,9 @@ import re
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,8 +20,11 @@ from isoglot.core.errors import EncoderError
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 
-if TYPE_CHECKING:
-    from isoglot.scale import Cluster
+EncodeOptions = Annotated[
+    Settings,
+    Of("model.base:Model.encode", "normalize_embeddings", "batch_tokens", "truncate_dim", "precision",
+       normalize_embeddings=typer.Option("--normalize/--no-normalize")),
+]  # fmt: skip
 
 
 def encode(
@@ -29,17 +32,7 @@ def encode(
     *,
     output: Output,
     form: Annotated[str | None, typer.Option("--format")] = None,
-    settings: Annotated[
-        Settings,
-        Of(
-            "model.base:Model.encode",
-            "normalize_embeddings",
-            "batch_tokens",
-            "truncate_dim",
-            "precision",
-            normalize_embeddings=typer.Option("--normalize/--no-normalize"),
-        ),
-    ],
+    settings: EncodeOptions,
     dtype: str = "float32",
     output_precision: str = "float32",
     calibration: Path | None = None,
@@ -68,7 +61,7 @@ def encode(
     """
     from isoglot.data.files import check_output, exclusive
     from isoglot.model.output import check_output_precision
-    from isoglot.scale import encode_shards
+    from isoglot.scale import Cluster, encode_shards
     from isoglot.scale.encoding import LINES
 
     console.on_interrupt("run the same command again to resume")
@@ -76,7 +69,9 @@ def encode(
     check_output_precision(output_precision)
     model, (file,) = options.model_and_files(words, most=1)
     source, settings["dtype"] = Path(file), dtype
-    remote, split_by = _cluster(cluster, shard), "--ray" if shard is None else "--shard"
+    # Without --ray a shard is encoded by this process, with the cores and accelerators of a worker.
+    remote = options.cluster_of(cluster) if shard is None else Cluster(**cluster)
+    split_by = "--ray" if shard is None else "--shard"
     if remote is not None:
         if workers != 1 or devices or opening.pop("device") != "auto":
             raise EncoderError(
@@ -89,10 +84,10 @@ def encode(
             raise EncoderError(f"encode: {split_by} writes floats; remove --output-precision")
         part = None if shard is None else _part(shard)
         check_output(output, inputs=[model, source], folder=True)
-        with ExitStack() as stack:
-            if part is None:  # shards are written side by side
-                stack.enter_context(exclusive(output))
-            progress = stack.enter_context(console.Progress(f"encoding {source.name}", unit="lines"))
+        with (
+            exclusive(output) if part is None else nullcontext(),  # shards are written side by side
+            console.Progress(f"encoding {source.name}", unit="lines") as progress,
+        ):
             shards = encode_shards(
                 model, [source], output, cluster=remote, settings=settings | opening, progress=progress, shard=part,
                 **pieces,
@@ -111,15 +106,9 @@ def encode(
 
 
 def _encode(
-    model: str,
-    source: Path,
-    output: Path,
-    form: str | None,
-    settings: Settings,
-    opening: Settings,
-    stored: str,
+    model: str, source: Path, output: Path, form: str | None, settings: Settings, opening: Settings, stored: str,
     calibration: Path | None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     from isoglot.data.files import atomic_write, check_output, hidden
     from isoglot.data.formats import read_texts
     from isoglot.data.vectors import open_table, write_vectors
@@ -161,13 +150,6 @@ def _encode(
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
-
-
-def _cluster(cluster: Settings, shard: str | None) -> Cluster | None:
-    """The cluster of `--ray`, or this process with the cores and accelerators of a shard; None without both."""
-    from isoglot.scale import Cluster
-
-    return options.cluster_of(cluster) if shard is None else Cluster(**cluster)
 
 
 def _part(shard: str) -> tuple[int, int]:

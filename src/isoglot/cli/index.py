@@ -1,20 +1,46 @@
-"""`isoglot index`: build a search index from files of sentences, update it, and remove entries."""
+"""`isoglot index`, `search`, `serve` and `export`.
+
+Output of `search`: a table per query on a terminal, with the words that the query has, too; otherwise tab-separated
+lines of query, rank, score, language, id, text and translation, with white space inside a field reduced to one space;
+with `--json` one object per query, with the texts unchanged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.console import Progress, from_stdin, on_interrupt, say
-from isoglot.cli.options import Columns, Device, Output, Settings, Workers, cluster_of, model_and_files
+from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, to_stdout
+from isoglot.cli.options import (
+    Columns,
+    Device,
+    Output,
+    Settings,
+    Workers,
+    cluster_of,
+    default_model,
+    model_and_files,
+    note_fewer,
+    output_format,
+)
 from isoglot.cli.signatures import Of
+from isoglot.core import environment
+from isoglot.core.arguments import NonNegativeInt
+from isoglot.core.errors import CorpusError
 
 if TYPE_CHECKING:
-    from isoglot.index import Sentence
+    from rich.text import Text
+
+    from isoglot.index import Hit, Sentence
 
 
 def index(
@@ -23,8 +49,7 @@ def index(
     output: Output,
     remove: Annotated[list[str] | None, typer.Option("--remove", metavar="ID")] = None,
     remove_file: Path | None = None,
-    content_ids: bool = False,
-    language: str = "und",
+    reading: Annotated[Settings, Of("index.reading:read_sentences", "content_ids", "language")],
     columns: Columns = "",
     settings: Annotated[Settings, Of("index.index:Index.build", "kind", "prompt", "query_prompt", "pooling")],
     workers: Workers,
@@ -64,9 +89,7 @@ def index(
     cluster = cluster_of(workers)
     if cluster is not None and device != "auto":
         raise SearchError("index: --ray starts workers of its own, on accelerators with --gpus; remove --device")
-    sentences = chain.from_iterable(
-        sentences_of(source, language=language, columns=columns, content_ids=content_ids) for source in sources
-    )
+    sentences = chain.from_iterable(sentences_of(source, columns=columns, **reading) for source in sources)
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
             made = index_shards(model, sentences, output, cluster=cluster, progress=bar, report=say, **settings)
@@ -77,9 +100,7 @@ def index(
     typer.echo(output)
 
 
-def sentences_of(
-    source: str, *, language: str = "und", columns: str = "", content_ids: bool = False
-) -> Iterator[Sentence]:
+def sentences_of(source: str, *, columns: str = "", **reading: Any) -> Iterator[Sentence]:
     """The sentences of FILE or CODE=FILE; of `-` the lines of stdin."""
     from isoglot.data.formats import columns_of
     from isoglot.index import read_sentences
@@ -87,4 +108,239 @@ def sentences_of(
     code, mark, path = source.rpartition("=")
     with from_stdin(*[Path("-")] * (path == "-")) as texts:
         place = f"{code}{mark}{texts[0]}" if texts else source
-        yield from read_sentences(place, language=language, columns=columns_of(columns), content_ids=content_ids)
+        yield from read_sentences(place, columns=columns_of(columns), **reading)
+
+
+_WORD = re.compile(r"\w+")
+_TOGETHER = 256  # queries per batch
+_HITS = 1 << 18  # maximum hits of a batch
+_OBJECT = '{"query": "..."}'
+
+SearchOptions = Annotated[
+    Settings,
+    Of("index.index:Index.search", k=typer.Option("-k"), languages=typer.Option("--in", "--languages"),
+       exclude=typer.Option("--not-in")),
+]  # fmt: skip
+
+
+def search(
+    index: Path,
+    queries: Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...")] = None,
+    *,
+    settings: SearchOptions,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+    model: str | None = None,
+    device: Device = "auto",
+) -> None:
+    """Find the sentences nearest to a query, in any language.
+
+    index    folder of an index (`isoglot index`), or a file of sentences, which is indexed for this call; - for lines
+             of stdin
+    queries  queries; default: the lines of stdin
+    as_json  print one JSON object per query
+    model    model: of an index, if its folder was moved; of a file, default: the default model
+    """
+    from isoglot.index import Index
+
+    k = settings["k"]
+    given = queries not in (None, [], ["-"])
+    if str(index) == "-" and not given:
+        raise typer.BadParameter("stdin is either the sentences or the queries; pass the queries as arguments")
+    with (
+        Index.build(model or default_model(), sentences_of(str(index)), device=device)
+        if index.is_file() or str(index) == "-"
+        else Index.open(index, model, device=device)
+    ) as found:
+        say(found.model.describe())
+        note_fewer("-k", k, len(found), "sentences")
+        lines = (
+            (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)
+        )
+        together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(found) + 1)))
+        while some := list(islice(lines, together)):
+            nearest = found.search(some, **settings)
+            for query, hits in zip(some, nearest, strict=True):
+                _show(query, hits, as_json=as_json)
+
+
+def _stdin(as_json: bool) -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            text = line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise CorpusError("is not UTF-8; convert it with iconv", file="stdin", line=number) from error
+        if not (as_json and text.startswith("{")):
+            if text.strip():
+                yield text
+            continue
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(f"is not JSON ({error}); write {_OBJECT}", file="stdin", line=number) from error
+        if set(found) != {"query"} or not isinstance(found["query"], str):
+            problem = f"must be {_OBJECT}, without other keys; options apply to all queries"
+            raise CorpusError(problem, file="stdin", line=number)
+        yield _checked(found["query"], "stdin", number)
+
+
+def _checked(query: str, where: str, number: int) -> str:
+    if not query.strip():
+        raise CorpusError("the query is blank; remove it", file=where, line=number)
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:  # undecodable bytes of the command line, or an escaped lone surrogate
+        raise CorpusError("cannot be encoded as UTF-8; fix the characters", file=where, line=number) from error
+    return query
+
+
+def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
+    if as_json:
+        found = [{"rank": rank, **asdict(hit)} for rank, hit in enumerate(hits, 1)]
+        typer.echo(json.dumps({"query": query, "hits": found}, ensure_ascii=False))
+    elif sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        translated = any(hit.translation is not None for hit in hits)
+        known = ["translation"] if translated else []
+        table = Table(Column("match", justify="right"), "language", "text", *known, Column("id", style="dim"), box=None)
+        for hit in hits:
+            text, translation = _marked(query, hit.text, hit.translation or "")
+            several = f" ({hit.count:,} times)" if hit.count > 1 else ""
+            other = [translation] if translated else []
+            table.add_row(f"{hit.percent:.0f} %", hit.language, text, *other, Text(hit.id + several))
+        console = Console(highlight=False)
+        console.print(Text(query, style="bold"))
+        console.print(table)
+    else:
+        for rank, hit in enumerate(hits, 1):
+            cells = (query, rank, f"{hit.score:.6f}", hit.language, hit.id, hit.text, hit.translation or "")
+            typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))
+
+
+def _marked(query: str, *sides: str) -> list[Text]:
+    """The sides of a hit. Words of the query are marked in the side with most of them, which is in its language: names
+    and short words occur in others by chance.
+    """
+    from rich.text import Text
+
+    words = {word.casefold() for word in _WORD.findall(query)}
+    texts = [Text(side) for side in sides]
+    places = [[one.span() for one in _WORD.finditer(side) if one[0].casefold() in words] for side in sides]
+    for start, stop in max(places, key=len):
+        texts[places.index(max(places, key=len))].stylize("bold underline", start, stop)
+    return texts
+
+
+ServeLimits = Annotated[
+    Settings,
+    Of("serve.limits:Limits", "work", "grace", grace=typer.Option(min=0, envvar="ISOGLOT_SERVE_GRACE"),
+       work=typer.Option("--timeout", min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT")),
+]  # fmt: skip
+
+
+def serve(
+    subject: Annotated[str | None, typer.Argument(metavar="[MODEL|INDEX]")] = None,
+    *,
+    host: Annotated[str, typer.Option(envvar="ISOGLOT_SERVE_HOST")] = "127.0.0.1",
+    port: Annotated[NonNegativeInt, typer.Option(max=65535, envvar="ISOGLOT_SERVE_PORT")] = 8765,
+    model: Annotated[str | None, typer.Option(envvar="ISOGLOT_SERVE_MODEL")] = None,
+    effort: Annotated[
+        int | None, Of("index.index:Index.search", effort=typer.Option(envvar="ISOGLOT_SERVE_EFFORT")).option("effort")
+    ] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(envvar="ISOGLOT_SERVE_HOSTS")] = None,
+    allow_origin: Annotated[list[str] | None, typer.Option(envvar="ISOGLOT_SERVE_ORIGINS")] = None,
+    bounds: ServeLimits,
+    access_log: Annotated[bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG")] = True,
+    device: Device = "auto",
+) -> None:
+    """Serve a model or an index: an OpenAI-compatible API, and a web page to search an index.
+
+    If $ISOGLOT_SERVE_TOKEN is set, requests must send it as a bearer token.
+
+    subject       model or folder of an index to serve; default: the default model
+    host          address to listen on; the default serves this machine only
+    port          port to listen on; 0 chooses a free one
+    model         model of the index, if its folder was moved
+    allow_host    host name that requests may use, or '*' for any; repeatable
+    allow_origin  origin of pages that may send requests, such as https://example.org, or '*' for any; repeatable
+    work          maximum time of a request in seconds, waiting included
+    grace         seconds allowed for open requests to finish after SIGTERM
+    access_log    log every request
+    """
+    from isoglot.core.errors import SearchError
+    from isoglot.index import Index
+    from isoglot.model import load
+    from isoglot.serve import Limits, create_app
+    from isoglot.serve import serve as run
+    from isoglot.serve.observe import LOG
+
+    LOG.disabled = not access_log
+    limits = Limits(**bounds)
+    with ExitStack() as stack:
+        found = None
+        if subject is not None and Index.exists(subject):
+            found = stack.enter_context(Index.open(subject, model, device=device))
+            encoder = found.model
+        elif model is not None or effort is not None:
+            raise SearchError(f"{subject}: not an index; --model and --effort need the folder of an index")
+        else:
+            encoder = load(subject, device=device)
+        say(encoder.describe())
+        try:
+            app = create_app(
+                found, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
+                allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
+            )  # fmt: skip
+        except ValueError as error:
+            raise SearchError(f"serve: {error}") from None
+
+        def started(url: str) -> None:
+            typer.echo(url if found is not None else f"{url}v1")  # a model has no page
+            what = f"model {encoder.name}" if found is None else f"{len(found):,} sentences"
+            say(f"{what}; stop with Ctrl-C")
+
+        run(app, host=host, port=port, limits=limits, started=started)
+        say("stopped")
+
+
+ONNX = "onnx"
+
+
+def export(
+    source: Annotated[str, typer.Argument(metavar="INDEX|MODEL")],
+    *,
+    output: Output,
+    form: Annotated[str | None, typer.Option("--format")] = None,
+    words: str | None = None,
+) -> None:
+    """Export an index: Parquet for any vector database, TMX for a translation memory; or a model for ONNX Runtime.
+
+    source  folder of an index; with --format onnx, a model
+    output  output file: .parquet (with vectors), .tsv, .csv, .jsonl, .tmx; - for stdout. Of a model: a folder
+    form    output format: parquet, tsv, csv, jsonl or tmx; default: by the name, jsonl for stdout. Of a model:
+            onnx
+    words   word table in ONNX: int4, int8 or float32; default: int4
+    """
+    if form == ONNX:
+        from isoglot.cli.models import convert
+
+        convert(source, output=output, weights=ONNX, words=words)
+        return
+    from isoglot.core.errors import OutputError
+    from isoglot.data.formats import SUFFIXES
+    from isoglot.index import Index
+    from isoglot.model.layout import is_model
+
+    if is_model(Path(source)):
+        raise OutputError(f"{source}: is a model; to export it, pass --format onnx")
+    stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
+    form = output_format(output, stdout | SUFFIXES, given=form)
+    with (
+        Index.open(source) as found,
+        to_stdout(output, form) as target,
+        Progress("exporting", unit="sentences") as progress,
+    ):
+        rows = found.export(target, format=form, progress=progress)
+    say(f"{rows:,} {'translation units' if form == 'tmx' else 'sentences'}: {output}")

@@ -12,7 +12,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -20,35 +20,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from isoglot.cli import (
-    align,
-    average,
-    compare,
     completion,
     console,
-    convert,
     data,
-    demo,
     encode,
-    entities,
-    evaluate,
-    export,
-    filter,
-    fit,
-    freeze,
+    evaluation,
     index,
-    mine,
     models,
-    negatives,
     options,
-    plot,
-    recipe,
-    report,
-    search,
-    serve,
-    sweep,
-    tasks,
-    train,
-    trim,
+    pairs,
+    training,
     wikipedia,
 )
 from isoglot.cli.signatures import expand_options
@@ -57,25 +38,19 @@ from isoglot.core.errors import IsoglotError, naming_extras, nearest
 from isoglot.core.plugins import import_module
 
 VERBS = (
-    demo.demo, train.train, sweep.sweep, freeze.freeze, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
-    encode.encode, mine.mine, align.align, index.index, search.search, serve.serve, export.export, plot.plot,
-    trim.trim, fit.fit, average.average, convert.convert, negatives.negatives, filter.filter, wikipedia.wikipedia,
-    entities.entities,
+    training.demo, training.train, training.sweep, training.freeze, evaluation.evaluate, evaluation.compare,
+    evaluation.report, evaluation.tasks, encode.encode, pairs.mine, pairs.align, index.index, index.search, index.serve,
+    index.export, evaluation.plot, models.trim, models.fit, models.average, models.convert, pairs.negatives,
+    pairs.filter, wikipedia.wikipedia, wikipedia.entities,
 )  # fmt: skip
 GROUPS = {
     "recipe": (
         "List, show and check recipes: one TOML file is one training run.",
-        {"list": recipe.list_recipes, "show": recipe.show, "check": recipe.check},
+        {"list": training.list_recipes, "show": training.show, "check": training.check},
     ),
     "data": (
         "List, download and check test and training sets; count what a recipe trains on.",
-        {
-            "list": data.list_sets,
-            "get": data.get,
-            "import": data.import_,
-            "check": data.check,
-            "report": data.report,
-        },
+        {"list": data.list_sets, "get": data.get, "import": data.import_, "check": data.check, "report": data.report},
     ),
     "models": (
         "List and unpack models that are distributed as Python packages.",
@@ -100,51 +75,36 @@ def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(verb)
     def run(*, quiet: bool, log_level: str | None, **given: Any) -> None:
-        options.set_level(log_level)
-        options.set_quiet(quiet)
+        options.set_level(log_level, quiet=quiet)
         verb(**given)
 
-    own = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, kind, default in (("quiet", Quiet, False), ("log_level", Level, None))
-    ]
     signature = inspect.signature(verb, eval_str=True)
-    for one in signature.parameters.values():
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
+    for one in parameters:
         if complete := completion.of_parameter(one.name):
             for info in one.annotation.__metadata__:
                 info.autocompletion = complete
-    given = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
-    run.__signature__ = signature.replace(parameters=[*given, *own])  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in (*given, *own)}
+    for name, kind, default in (("quiet", Quiet, False), ("log_level", Level, None)):
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default))
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
 
 
-class Typer(typer.Typer):
-    """A group of verbs."""
-
-    def __init__(self, summary: str, **settings: Any) -> None:
-        super().__init__(
-            no_args_is_help=True,
-            pretty_exceptions_enable=False,
-            context_settings={"help_option_names": ["-h", "--help"]},
-            help=summary,
-            **settings,
-        )
-
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """Register a verb, with the options of every verb."""
-        register = super().command(name, **settings)
-        return lambda verb: register(_with_levels(expand_options(verb)))
+def _make_group(summary: str, verbs: Mapping[str, Any]) -> typer.Typer:
+    """A group of verbs, which accept the options of every verb."""
+    group = typer.Typer(
+        no_args_is_help=True, pretty_exceptions_enable=False, help=summary,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+    for name, verb in verbs.items():
+        group.command(name)(_with_levels(expand_options(verb)))
+    return group
 
 
-app = Typer("Train, evaluate and use multilingual sentence embeddings.")
-for verb in VERBS:
-    app.command(verb.__name__)(verb)
+app = _make_group("Train, evaluate and use multilingual sentence embeddings.", {verb.__name__: verb for verb in VERBS})
 for name, (summary, commands) in GROUPS.items():
-    group = Typer(summary)
-    for word, command in commands.items():
-        group.command(word)(command)
-    app.add_typer(group, name=name)
+    app.add_typer(_make_group(summary, commands), name=name)
 
 
 def _show_version(value: bool) -> None:
@@ -182,8 +142,7 @@ def whole(
 ) -> None:
     """Train, evaluate and use multilingual sentence embeddings."""
     console.CALL.debug = debug or environment.is_debugging()
-    options.set_level(log_level or environment.log_level())
-    options.set_quiet(quiet)
+    options.set_level(log_level or environment.log_level(), quiet=quiet)
     if (form := environment.log_format()) not in console.FORMATS:
         raise typer.BadParameter(f"ISOGLOT_LOG_FORMAT is {form!r}; {nearest(form, console.FORMATS)}")
     for name in environment.unknown():

@@ -1,11 +1,16 @@
-"""`isoglot models list` and `isoglot models get`."""
+"""Verbs that change a model (`isoglot fit`, `average`, `convert`, `trim`), and `isoglot models list` and `get`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from isoglot.cli.console import say, show_columns, show_json
-from isoglot.cli.options import Json
+from isoglot.cli.console import Progress, from_stdin, say, show_columns, show_json
+from isoglot.cli.options import Json, Loading, ModelName, Output, Settings, loading, model_and_files, open_encoder
+from isoglot.cli.signatures import Of, split
 
 
 def list_models(as_json: Json = False) -> None:
@@ -34,3 +39,137 @@ def get(name: str) -> None:
     from isoglot.encoders.loading import expanded
 
     typer.echo(expanded(name))
+
+
+TRANSFORMS = ("whitening", "flow")
+
+
+def fit(
+    transform: str,
+    words: Annotated[list[str], typer.Argument(metavar="[MODEL] CORPUS")],
+    *,
+    output: Output,
+    whitening: Annotated[Settings, Of("encoders.fitting:fit_whitening", "dim")],
+    flow: Annotated[Settings, Of("encoders.fitting:fit_flow", "permutation", "epochs", "seed")],
+    loading: Loading,
+) -> None:
+    """Fit whitening or a normalizing flow to a model and save both as one model.
+
+    transform  transform to fit: whitening or flow
+    words      model (optional) and a text file, one sentence per line, or .jsonl with one JSON string per line; - for
+               stdin
+    """
+    from isoglot.core.errors import EncoderError, nearest
+    from isoglot.data.files import check_output
+    from isoglot.data.formats import read_texts
+    from isoglot.encoders import fit_flow, fit_whitening
+    from isoglot.model import layout
+
+    if transform not in TRANSFORMS:
+        raise EncoderError(f"unknown transform {transform!r}; {nearest(transform, TRANSFORMS)}")
+    if transform == "flow" and whitening:
+        raise EncoderError(f"--dim {whitening['dim']}: a flow keeps every dimension; remove it, or use whitening")
+    model, (file,) = model_and_files(words, most=1)
+    corpus = Path(file)
+    check_output(output, inputs=[model, corpus], folder=True, whole=True)
+    with (
+        layout.replacing(output) as new,  # fail before the work, not after it, if the folder is wrong
+        from_stdin(corpus) as (text_file,),
+        Progress("fitting") as progress,
+    ):
+        encoder = open_encoder(model, **loading)
+        texts = (text for _, text in read_texts(text_file) if text.strip())
+        try:
+            found = (
+                fit_whitening(encoder, texts, **whitening, progress=progress)
+                if transform == "whitening"
+                else fit_flow(encoder, texts, **flow, progress=progress)
+            )
+        except ValueError as error:
+            raise EncoderError(f"{model}, {corpus}: {error}") from error
+        found.encoder.save(new)
+    say(f"{found}: {output}")
+
+
+def average(models: list[str], *, output: Output, weights: str = "") -> None:
+    """Average the weights of models of one architecture and tokenizer.
+
+    models   two or more models: folders, packaged names, or hub ids in the local cache
+    weights  weight of each model, separated by commas; they must sum to 1; default: equal weights
+    """
+    from isoglot import encoders
+    from isoglot.core.errors import EncoderError
+    from isoglot.data.files import check_output, exclusive
+    from isoglot.model import layout
+
+    try:
+        shares = [float(part) for part in split(weights)] or None
+    except ValueError as error:
+        raise typer.BadParameter(f"--weights {weights}: expected numbers separated by commas") from error
+    check_output(output, inputs=models, folder=True, whole=True)
+    with exclusive(output):
+        layout.prepare(output)
+        try:
+            mean = encoders.average(models, shares)
+        except ValueError as error:
+            raise EncoderError(str(error)) from error
+        mean.save(output)
+    say(f"mean of {len(models)} models: {output}")
+
+
+def convert(model: ModelName, *, output: Output, weights: str = "int8", words: str | None = None) -> None:
+    """Save a model with quantised weights, in float32 for sentence-transformers, or as ONNX.
+
+    weights  weights on disk: float32, float16, int8, int4 or onnx
+    words    weights of the word table on disk; default: those of --weights, with onnx int4
+    """
+    from isoglot.core.errors import EncoderError
+    from isoglot.data.files import check_output
+    from isoglot.encoders import packing
+
+    try:
+        packing.check(weights, words)
+    except ValueError as error:
+        raise EncoderError(f"convert: {error}") from error
+    check_output(output, inputs=[model], folder=True, whole=True)
+    open_encoder(model, device="cpu").save(output, weights=weights, words=words)
+    size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
+    say(f"{size / 1e6:.1f} MB: {output}")
+
+
+def trim(
+    words: Annotated[list[str], typer.Argument(metavar="[MODEL] CORPUS...")],
+    *,
+    output: Output,
+    settings: Annotated[Settings, Of("encoders.vocabulary:trim")],
+    opening: Annotated[Settings, loading("prompt")],
+) -> None:
+    """Reduce the vocabulary of a model to the tokens of a corpus; vectors of the corpus do not change.
+
+    words  model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
+    """
+    from isoglot.core.errors import EncoderError
+    from isoglot.data.files import check_output, exclusive
+    from isoglot.data.readers.files import read_files
+    from isoglot.encoders import trim as trimming
+    from isoglot.model import layout
+
+    model, files = model_and_files(words)
+    check_output(output, inputs=[model, *files], folder=True, whole=True)
+    with exclusive(output), from_stdin(*map(Path, files)) as corpus:
+
+        class Texts:
+            """The sentences of the corpus; read a second time to check the result."""
+
+            def __iter__(self) -> Iterator[str]:
+                return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
+
+        layout.prepare(output)
+        encoder = open_encoder(model, **opening)
+        try:
+            with Progress("reading", unit="sentences") as progress:
+                trimmed = trimming(encoder, Texts(), progress=progress, **settings)
+        except EncoderError as error:
+            raise EncoderError(f"{model}: {error}") from error
+        trimmed.encoder.save(output)
+    say(f"{trimmed}: {output}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -127,19 +126,12 @@ def check_stdout(output: Path, as_json: bool) -> None:
         raise typer.BadParameter("--json and --output - both write to stdout; choose one")
 
 
-def set_quiet(value: bool) -> None:
-    """The callback of `--quiet`."""
-    if value:
-        console.LOG.setLevel(logging.WARNING)
-
-
-def set_level(value: str | None) -> None:
-    """The callback of `--log-level`."""
-    if value is None:
-        return
-    if value.lower() not in console.LEVELS:
-        raise typer.BadParameter(f"{value!r} is not a log level; {nearest(value, console.LEVELS)}")
-    console.LOG.setLevel(value.upper())
+def set_level(level: str | None, *, quiet: bool) -> None:
+    """Apply `--log-level` and `--quiet`."""
+    if level is not None and level.lower() not in console.LEVELS:
+        raise typer.BadParameter(f"{level!r} is not a log level; {nearest(level, console.LEVELS)}")
+    if quiet or level is not None:
+        console.LOG.setLevel("WARNING" if quiet else str(level).upper())
 
 
 def open_encoder(name: str | None, *, device: str, precision: str | None = None, **settings: Any) -> Model:

@@ -50,8 +50,8 @@ class BaseTask:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The sets to download."""
-        return self.reads
+        """The sets to download, if not those that it reads."""
+        return ()
 
     @property
     def lists(self) -> Mapping[str, tuple[str, ...]]:

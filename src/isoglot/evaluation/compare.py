@@ -16,7 +16,6 @@ Columns of a suite, each a mean over scores of one or several tasks, are compare
 from __future__ import annotations
 
 import json
-import math
 import os
 import zlib
 from collections import Counter
@@ -182,10 +181,8 @@ class Table:
         """For each system except the first one line: the numbers of subsets in which it is better, worse and equal;
         none for columns.
         """
-        if not self.metric:
-            return []
         lines = []
-        for place, name in enumerate(systems[1:]):
+        for place, name in enumerate(systems[1:] if self.metric else ()):
             counts = self.tally(place)
             ways = (f"{way} in {counts[way]} ({counts[f'{way}, significantly']} significantly)" for way in _WAYS)
             lines.append(f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}")
@@ -338,9 +335,8 @@ def compare(
     that cannot be read, and when nothing can be compared; `ValueError` unless there is a name for each; `TypeError` for
     a system of another type.
     """
-    for argument, value, low, high in (("resamples", resamples, 1, _MOST_RESAMPLES), ("seed", seed, 0, math.inf)):
-        if not low <= value <= high:
-            raise ValueError(f"{argument} is {in_words(value)}; pass a number from {low} to {high:,}")
+    if resamples > _MOST_RESAMPLES:
+        raise ValueError(f"resamples is {in_words(resamples)}; pass a number from 1 to {_MOST_RESAMPLES:,}")
     runs = _named(systems, names if names is None else [*names])
     labels = list(runs)
     work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)
@@ -386,10 +382,9 @@ def _named(systems: Sequence[System], names: Sequence[str | None] | None) -> dic
 
 
 def _default_name(place: int, system: System) -> str:
-    if isinstance(system, str | Path):
-        full = Path(os.path.realpath(system))
-        return full.parent.name if full.name == "results.json" else full.name
-    return system.model if isinstance(system, Scores) else f"system {place + 1}"
+    if not isinstance(system, str | Path):
+        return system.model if isinstance(system, Scores) else f"system {place + 1}"
+    return Path(os.path.realpath(system)).as_posix().removesuffix("/results.json").rpartition("/")[2]
 
 
 def _results(label: str, system: System) -> Scores:
@@ -402,8 +397,8 @@ def _results(label: str, system: System) -> Scores:
             raise EvaluationError(
                 f"{label}: {twice[0]} is in two of the joined results; join results of different tasks"
             )
-        one = parts[0]
-        return one if len(parts) == 1 else Scores((score for part in parts for score in part), label, one.settings)
+        joined = Scores((score for part in parts for score in part), label, parts[0].settings)
+        return parts[0] if len(parts) == 1 else joined
     scores = tuple(system) if isinstance(system, Iterable) else (system,)
     if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
         raise TypeError(
@@ -525,11 +520,22 @@ def _row(
     weighted: bool = False,
 ) -> Row:
     """A row whose p-values are not corrected."""
-    first, values = group[0][0], _values(group, samples)
-    differences = tuple(_difference(group, values, samples, place) for place in range(1, len(group)))
-    n, over = (first.n, ()) if len(over) == 1 and not first.over else (first.n, over)
+    first, seeds = group[0][0], [[score.value for score in runs] for runs in group]
+    values = tuple(
+        Value(fmean(every), stdev(every) if len(every) > 1 else None, interval(samples.values[at]) if samples else None)
+        for at, every in enumerate(seeds)
+    )
+    differences = []
+    for at, value in enumerate(values[1:], 1):
+        change, by_seeds, bounds, p = value.mean - values[0].mean, seeds_test(seeds[0], seeds[at]), None, None
+        if samples:
+            bounds = interval(samples.values[at] - samples.values[0])
+            p = p_value(change, samples.null[at - 1])
+        better = None if abs(change) < 1e-12 else (change < 0) == first.lower_is_better
+        differences.append(Difference(change, bounds, p, p, better, *by_seeds))
+    over = () if len(over) == 1 and not first.over else over
     untested = "" if samples else "weighted" if weighted else "no items"
-    return Row(subset, n, over, average, values, differences, first.unit, first.lower_is_better, untested)
+    return Row(subset, first.n, over, average, values, tuple(differences), first.unit, first.lower_is_better, untested)
 
 
 def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
@@ -543,25 +549,6 @@ def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
         return list(groups), plain
     lowest = {name for name in averages if plain.issuperset(groups[name][0][0].over)}
     return averages, lowest if len(lowest) > 1 else set()
-
-
-def _values(group: Group, samples: Samples | None) -> tuple[Value, ...]:
-    values = []
-    for place, runs in enumerate(group):
-        each = [score.value for score in runs]
-        deviation = stdev(each) if len(each) > 1 else None
-        values.append(Value(fmean(each), deviation, interval(samples.values[place]) if samples else None))
-    return tuple(values)
-
-
-def _difference(group: Group, values: Sequence[Value], samples: Samples | None, place: int) -> Difference:
-    change = values[place].mean - values[0].mean
-    better = None if abs(change) < 1e-12 else (change < 0) == group[0][0].lower_is_better
-    seeds = seeds_test([score.value for score in group[0]], [score.value for score in group[place]])
-    if samples is None:
-        return Difference(change, None, None, None, better, *seeds)
-    p = p_value(change, samples.null[place - 1])
-    return Difference(change, interval(samples.values[place] - samples.values[0]), p, p, better, *seeds)
 
 
 def seeds_test(base: Sequence[float], other: Sequence[float]) -> tuple[float | None, float | None]:

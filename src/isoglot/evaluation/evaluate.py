@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +102,12 @@ def evaluate(
         entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
     )
     root = Path(data) if data is not None else environment.data_folder()
-    encode, foreign = opened, None if isinstance(opened, Model) else getattr(opened, "encode", None)
-    if foreign is not None:  # a model of another library, such as sentence-transformers
-        encode = partial(_encode, foreign)
+    encode = opened
+    if not isinstance(opened, Model) and hasattr(opened, "encode"):  # of another library, such as sentence-transformers
+
+        def encode(texts: Sequence[str]) -> np.ndarray:
+            return np.asarray(opened.encode(list(texts)))
+
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
@@ -138,10 +140,6 @@ def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     return asked
 
 
-def _encode(foreign: Callable[[list[str]], Any], texts: Sequence[str]) -> np.ndarray:
-    return np.asarray(foreign(list(texts)))
-
-
 def _collect(
     scores: Scores,
     vectors: Remembered,
@@ -158,9 +156,9 @@ def _collect(
         scores.missing = (*scores.missing, line)
         say(line)
 
-    on_missing = skip if skip_missing else None
     try:
-        for task, new, seconds, encoding in run_tasks(vectors, tasks, data=data, on_missing=on_missing):
+        missing = skip if skip_missing else None
+        for task, new, seconds, encoding in run_tasks(vectors, tasks, data=data, on_missing=missing):
             scores += new
             say(f"{task}: {seconds:.1f} s ({encoding / seconds if seconds else 0.0:.0%} encoding)")
     except BaseException:

@@ -69,15 +69,6 @@ class MtebTask:
     sizes: Mapping[str, int] = field(default_factory=dict)
     size: int = 0
 
-    def items(self, subset: str) -> int:
-        """How many items MTEB's subset has."""
-        return self.sizes.get(subset, self.size)
-
-    @property
-    def main(self) -> str:
-        """MTEB's main field."""
-        return next(iter(self.fields.values()))
-
     @cached_property
     def subsets(self) -> dict[str, tuple[str, ...]]:
         """MTEB's subsets, each with its languages; `en-en` is of one."""
@@ -92,13 +83,10 @@ def _tagged(code: str) -> str:
     return f"{name}-{_SCRIPTS.get(name) or language.maximize().script}"
 
 
-def _task(sizes: str = "", **facts: Any) -> MtebTask:
-    names, counts = sizes.split()[::2], map(int, sizes.split()[1::2])
-    return MtebTask(**facts, sizes=dict(zip(names, counts, strict=True)))
-
-
-_TABLES = tomllib.loads((Path(__file__).parent / "mteb.toml").read_text(encoding="utf-8"))
-MTEB: dict[str, MtebTask] = {task: _task(**table) for task, table in _TABLES.items()}
+MTEB: dict[str, MtebTask] = {}
+for task, table in tomllib.loads((Path(__file__).parent / "mteb.toml").read_text(encoding="utf-8")).items():
+    parts = table.pop("sizes", "").split()
+    MTEB[task] = MtebTask(**table, sizes=dict(zip(parts[::2], map(int, parts[1::2]), strict=True)))
 
 
 def write_mteb(folder: Path, results: Results) -> list[Path]:
@@ -152,20 +140,20 @@ def _remove_earlier(folder: Path) -> None:
 
 
 def _entries(at: MtebTask, scores: Sequence[Score]) -> list[dict[str, Any]]:
-    values: dict[str, dict[str, float]] = {}
+    values, main = dict[str, dict[str, float]](), next(iter(at.fields.values()))
     for score in scores:
         subset = _subset(at, score.subset)
-        if subset is not None and score.metric in at.fields and score.n == at.items(subset):
+        if subset is not None and score.metric in at.fields and score.n == at.sizes.get(subset, at.size):
             values.setdefault(subset, {})[at.fields[score.metric]] = score.value
     return [
         {
             **metrics,
-            "main_score": metrics[at.main],
+            "main_score": metrics[main],
             "hf_subset": subset,
             "languages": list(at.subsets[subset]) if at.subsets else [subset.replace("_", "-")],
         }
         for subset, metrics in values.items()
-        if at.main in metrics
+        if main in metrics
     ]
 
 

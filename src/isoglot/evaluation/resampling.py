@@ -13,7 +13,7 @@ Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapters 13 and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import lcm
 from typing import Any
 
@@ -119,14 +119,9 @@ def _exchangeable(table: NDArray[Any], statistic: str) -> Doubles:
     return items
 
 
-def _standardise(values: Doubles) -> Doubles:
-    centred = values - values.mean()
-    return np.asarray(centred / (centred.std() or 1.0))
-
-
 _SCALES: dict[str, Callable[[Doubles], Doubles]] = {
     "spearman": lambda values: rank(values, np.ones((1, len(values))))[0],
-    "pearson": _standardise,
+    "pearson": lambda values: (values - values.mean()) / ((values - values.mean()).std() or 1.0),
 }
 
 
@@ -146,6 +141,6 @@ def _distinct(tables: Sequence[NDArray[Any]], *, shared: bool) -> tuple[list[Dou
     return [part.reshape(len(rows), *table.shape[1:]) for part, table in zip(parts, tables, strict=True)], counts
 
 
-def _blocks(draws: int, rows: int) -> Iterator[tuple[int, int]]:
+def _blocks(draws: int, rows: int) -> list[tuple[int, int]]:
     step = max(1, _CELLS // rows)
-    yield from ((start, min(start + step, draws)) for start in range(0, draws, step))
+    return [(start, min(start + step, draws)) for start in range(0, draws, step)]

@@ -15,10 +15,8 @@ The same results give the same bytes in all three files, so two evaluations can 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -31,7 +29,6 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -44,7 +41,7 @@ from isoglot.core.score import Detail, Metric, Score, Setting, Unit, main_metric
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.suites import SUITES, by_suite
+from isoglot.evaluation.suites import SUITES, by_key, by_suite
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
 
@@ -120,8 +117,8 @@ class Scores(list[Score]):
         for suite, lines in self.suites.items():
             grid = by_suite({self.model: self}, suite=suite)
             tables.append(replace(grid, notes=(*grid.notes, *(f"missing: {line}" for line in lines))))
-            cells = zip(SUITES[suite].columns, SUITES[suite].table(self), strict=True)
-            covered |= {key[0] for column, cell in cells if not cell.lacking for key in column.keys}
+            columns = [column for column in SUITES[suite].columns if not column.lacking(by_key(self))]
+            covered |= {key[0] for column in columns for key in column.keys}
         tasks = dict.fromkeys(score.task for score in self)
         return tables + [by_language(self, task=task) for task in tasks if task in self.named or task not in covered]
 
@@ -186,28 +183,19 @@ def _known(statistic: str) -> str:
     return statistic
 
 
-def _finite(value: Any) -> Any:
-    """Reject a number beyond the range of floats, such as 10**400; other values are unchanged."""
-    with suppress(OverflowError):
-        if not isinstance(value, int | float) or math.isfinite(value):
-            return value
-    raise ValueError("must be a finite number")
-
-
-_Number = Annotated[float, BeforeValidator(_finite)]
-_Setting = Annotated[Setting, BeforeValidator(_finite)]
-_Cell = Annotated[str | int | float, BeforeValidator(_finite)]
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+_Int = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # floats hold it, too
 
 
 class _Record(BaseModel):
     """A score in `results.json`."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = _STRICT
     task: str
     subset: str
     metric: str
-    value: _Number
-    n: Annotated[int, Field(ge=0, lt=2**63)]
+    value: float
+    n: Annotated[_Int, Field(ge=0)]
     over: list[str] = []
     unit: Unit | None = None
     lower_is_better: bool = False
@@ -226,21 +214,22 @@ class _Record(BaseModel):
 class _File(BaseModel):
     """The content of `results.json`."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = _STRICT
     model: str
     scores: list[_Record]
-    settings: dict[str, _Setting] = {}
+    settings: dict[str, str | bool | _Int | float | None] = {}
 
 
 class _Table(BaseModel):
     """A line of `details.jsonl`."""
 
+    model_config = _STRICT
     task: str
     subset: str
     metric: str
     kind: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[_Cell, ...], ...]
+    rows: tuple[tuple[str | _Int | float, ...], ...]
 
     @model_validator(mode="after")
     def _is_rectangular(self) -> _Table:
@@ -303,18 +292,11 @@ def read_results(path: str | Path) -> Scores:
     if file.exists() and not file.is_file():  # a device may have no end
         raise EvaluationError(f"{file}: is not a regular file; pass a folder of results")
     try:
-        content = _File.model_validate(_parse(file.read_text(encoding="utf-8")))
+        content = _File.model_validate_json(file.read_bytes())
     except OSError as error:
         raise EvaluationError(f"{file}: cannot be read: {error.strerror}; pass a folder of results") from error
-    except json.JSONDecodeError as error:
-        raise EvaluationError(f"{file}:{error.lineno}: not JSON ({error.msg}); evaluate again") from error
-    except UnicodeDecodeError as error:
-        raise EvaluationError(f"{file}: not UTF-8, so not a results file; evaluate again") from error
     except ValidationError as error:
-        where, problem = _first_problem(error)
-        raise EvaluationError(f"{file}: {where} {problem}; pass a file written by `isoglot evaluate`") from error
-    except ValueError as error:
-        raise EvaluationError(f"{file}: can't be used ({error}); evaluate again") from error
+        raise EvaluationError(f"{file}: {_first_problem(error)}; pass a file of `isoglot evaluate`") from error
     scores = tuple(record.score() for record in content.scores)
     _require_a_tree(scores, file)
     if file.name == "results.json":
@@ -331,16 +313,6 @@ def declared(task: str, metric: str) -> Metric:
     family = task.partition("/")[0]
     tasks = [TASKS[task]] if task in TASKS else [TASKS[name] for name in TASKS if name.partition("/")[0] == family]
     return next((one for entry in tasks for one in entry.metrics if one.name == metric), Metric(metric))
-
-
-def _parse(text: str) -> Any:
-    """The value of a JSON text. Raises `ValueError` also for deep nesting and for half of a surrogate pair."""
-    try:
-        value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("too deeply nested") from None
-    return value
 
 
 def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
@@ -361,13 +333,13 @@ def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
             ) from None
 
 
-def _first_problem(error: ValidationError) -> tuple[str, str]:
+def _first_problem(error: ValidationError) -> str:
     """The location of the first invalid value, as `scores[3].value`, and the fault."""
     first = error.errors(include_url=False)[0]
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-    if first["type"] == "missing":
-        return where, "is missing"
-    return where, f"is {first['input']!r:.60}: {first['msg']}"
+    if first["type"] in ("missing", "json_invalid"):
+        return f"{where} is missing" if where else f"not JSON ({first['ctx']['error']})"
+    return f"{where} is {first['input']!r:.60}: {first['msg']}".lstrip()
 
 
 def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...]:
@@ -428,16 +400,16 @@ def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
     if not path.exists():
         return details
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: sentences may contain U+2028
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
         raise EvaluationError(f"{path}: cannot be read as details ({error}); remove it, or evaluate again") from error
     for number, line in enumerate(lines, 1):
-        try:
-            table = _Table.model_validate(_parse(line)) if line else None
-        except ValueError as error:
-            problem = " ".join(_first_problem(error)).strip() if isinstance(error, ValidationError) else str(error)
-            raise EvaluationError(f"{path}:{number}: not a table of a score ({problem}); evaluate again") from error
-        if table is not None:
+        if line:
+            try:
+                table = _Table.model_validate_json(line)
+            except ValidationError as error:
+                problem = f"not a table of a score: {_first_problem(error)}"
+                raise EvaluationError(f"{path}:{number}: {problem}; evaluate again") from error
             name = (table.task, table.subset, table.metric)
             details[name] = (*details.get(name, ()), Detail(table.kind, table.columns, table.rows))
     return details

@@ -11,7 +11,7 @@ copies of it (`docs/data.md`). Tasks on the user's own files have none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ class SetTask(BaseTask):
     reads: tuple[str, ...]
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     split: str = "test"
+    sets: tuple[str, ...] = ()
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Any]:
         """The subsets of the split whose languages are requested, each with its source."""
@@ -97,18 +98,15 @@ def in_split(
     return {
         subset: source
         for (part, subset), source in parts.items()
-        if part == split and are_asked(source.part.languages, languages)
+        if part == split
+        and all(among(code, languages) for code in {*source.part.languages} - {"eng"} or source.part.languages)
     }
-
-
-def are_asked(codes: Collection[str], languages: Sequence[str]) -> bool:
-    """Whether all of the codes are requested; English need not be, beside another language."""
-    return all(among(code, languages) for code in {*codes} - {"eng"} or codes)
 
 
 def sets_of(task: Task) -> tuple[str, ...]:
     """The catalogue's sets of a task, each of which gives it subsets on its own; none for tasks on the user's files."""
-    return tuple(name for name in getattr(task, "sets", ()) if name in catalogue())
+    names = getattr(task, "sets", ()) or getattr(task, "reads", ())
+    return tuple(name for name in names if name in catalogue())
 
 
 def get_command(

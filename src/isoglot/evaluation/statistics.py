@@ -114,10 +114,8 @@ _WEIGHTED: dict[str, Weighted] = {
 }
 
 
-def _count_once(function: Weighted, items: NDArray[Any]) -> float:
-    return float(function(np.asarray(items, np.float64), np.ones((1, len(items))))[0])
+def _count_once(statistic: str, items: NDArray[Any]) -> float:
+    return float(weighted(statistic, items, np.ones((1, len(items))))[0])
 
 
-STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {
-    name: partial(_count_once, function) for name, function in _WEIGHTED.items()
-}
+STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {name: partial(_count_once, name) for name in _WEIGHTED}

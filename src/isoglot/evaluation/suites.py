@@ -7,22 +7,21 @@ names it: a mean over fewer languages would look like the paper's number without
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from isoglot.core.errors import IsoglotError
-from isoglot.core.score import Unit
 from isoglot.data.languages import is_language
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
-from isoglot.report.tables import Grid, counted, shown
+from isoglot.report.tables import NOTHING, Grid, counted, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -56,15 +55,16 @@ class Column:
         parts = [part.mean(values) if isinstance(part, Column) else values[part] for part in self.of]
         return sum(parts[1:], parts[0]) / len(parts)
 
+    def lacking(self, scores: Collection[Key]) -> list[Key]:
+        """The scores that it needs and that are missing."""
+        return [key for key in self.keys if key not in scores]
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A column's value, or None with the missing scores; `unit`, that of its first score, selects the number format."""
-
-    label: str
-    value: float | None
-    lacking: tuple[Key, ...]
-    unit: Unit
+    def cell(self, scores: Mapping[Key, Score]) -> str:
+        """Its value as tables show it: errors with two decimals, since good models are below 0.1 percent."""
+        if self.lacking(scores):
+            return NOTHING
+        value, unit = self.mean({key: scores[key].value for key in self.keys}), scores[self.keys[0]].unit
+        return shown(value, unit, digits=2 if unit == "error" else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,10 @@ class Suite:
         """Names of the tasks that its columns need, in their order."""
         return tuple(dict.fromkeys(key[0] for column in self.columns for key in column.keys))
 
-    def table(self, scores: Sequence[Score]) -> list[Cell]:
-        """The value of each column."""
-        by_key: dict[Key, Score] = {(score.task, score.subset, score.metric): score for score in scores}
-        values = {key: score.value for key, score in by_key.items()}
-        cells = []
-        for column in self.columns:
-            lacking, first = tuple(key for key in column.keys if key not in by_key), by_key.get(column.keys[0])
-            value, unit = None if lacking else column.mean(values), first.unit if first else "fraction"
-            cells.append(Cell(column.label, value, lacking, unit))
-        return cells
+
+def by_key(scores: Iterable[Score]) -> dict[Key, Score]:
+    """Scores by task, subset and metric."""
+    return {(score.task, score.subset, score.metric): score for score in scores}
 
 
 def listed(keys: Iterable[Key]) -> str:
@@ -151,27 +145,25 @@ def columns_of(tables: Sequence[ColumnTable]) -> tuple[Column, ...]:
     return tuple(columns.values())
 
 
-def _suite(about: str, columns: list[dict[str, Any]], languages: Mapping[str, str] = MappingProxyType({})) -> Suite:
-    tables = [ColumnTable.model_validate(table) for table in columns]
-    return Suite(about, columns_of(tables), {task: tuple(codes.split()) for task, codes in languages.items()})
-
-
-_TABLES = tomllib.loads((Path(__file__).parent / "suites.toml").read_text(encoding="utf-8"))
-SUITES: dict[str, Suite] = {name: _suite(**table) for name, table in _TABLES.items()}
+SUITES: dict[str, Suite] = {
+    name: Suite(
+        table["about"],
+        columns_of([ColumnTable.model_validate(column) for column in table["columns"]]),
+        {task: tuple(codes.split()) for task, codes in table.get("languages", {}).items()},
+    )
+    for name, table in tomllib.loads((Path(__file__).parent / "suites.toml").read_text(encoding="utf-8")).items()
+}
 
 
 def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
     """The main table of a paper, transposed: a row for each number of the paper's table, a column for each model.
 
     A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes list
-    the scores behind each number. Errors have two decimals, since good models are below 0.1 percent.
+    the scores behind each number.
     """
-    tables = [SUITES[suite].table(scores) for scores in models.values()]
-    rows = tuple(
-        (column.label, *(shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1) for cell in cells))
-        for column, *cells in zip(SUITES[suite].columns, *tables, strict=True)
-    )
-    notes = tuple(column.note for column in SUITES[suite].columns)
+    tables, columns = [by_key(scores) for scores in models.values()], SUITES[suite].columns
+    rows = tuple((column.label, *(column.cell(table) for table in tables)) for column in columns)
+    notes = tuple(column.note for column in columns)
     return Grid(f"Suite {suite}: {SUITES[suite].about}", ("", *models), rows, notes=notes)
 
 
@@ -183,24 +175,24 @@ def lacking(
     With `data`, the folder that was evaluated, also which of them `languages` left out although they are there, and,
     once for each set, the command that downloads it.
     """
-    lines, shown = list[str](), set[str]()
-    cells = [cell for cell in SUITES[suite].table(scores) if cell.lacking]
-    tasks = dict.fromkeys(key[0] for cell in cells for key in cell.lacking)
-    available = {task: _found(task, data, languages) for task in tasks}
-    for cell in cells:
-        narrowed = [key for key in cell.lacking if _is_left_out(key[1], *available[key[0]])]
-        absent = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
+    lines, named, present = list[str](), set[str](), by_key(scores)
+    find = cache(partial(_find_subsets, data=data, languages=tuple(languages)))
+    for column in SUITES[suite].columns:
+        if not (missing := column.lacking(present)):
+            continue
+        narrowed = [key for key in missing if _is_left_out(key[1], *find(key[0]))]
+        absent = dict.fromkeys(key[0] for key in missing if key not in narrowed)
         commands = dict.fromkeys(get_command(TASKS[task], data=data) for task in absent) if data else {}
-        new = [command for command in commands if command and command not in shown]
-        shown.update(new)
+        new = [command for command in commands if command and command not in named]
+        named.update(new)
         why = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
-        why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else why
+        why = "; left out by --languages" if narrowed == missing else why
         how = f"; get it with: {' and '.join(new)}" if new else ""
-        lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
+        lines.append(f"{column.label}: no {listed(missing)}{why}{how}")
     return lines
 
 
-def _found(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[str], set[str]]:
+def _find_subsets(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[str], set[str]]:
     """The subsets of a task that are in `data`, and those of the languages; nothing without languages."""
     if data is None or not languages:
         return set(), set()

@@ -7,8 +7,8 @@ place that writes HTML, and it escapes every text, because names and sentences o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,19 +50,16 @@ class Bar(NamedTuple):
 
 
 Rows = dict[str, list[Score | None]]
+Models = Mapping[str, Results]  # by the name that the page shows
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One task and metric over all models: `rows[subset][place of the model]`, None where a model lacks it.
-
-    `alike` are the subsets that all were evaluated on the same data of, as far as their scores show.
-    """
+    """One task and metric over all models: `rows[subset][place of the model]`, None where a model lacks it."""
 
     task: str
     metric: str
     rows: Rows
-    alike: frozenset[str] = field(default=frozenset())
 
     @property
     def any(self) -> Score:
@@ -116,26 +113,29 @@ def page(
 ) -> str:
     """The page, an HTML document. The same results give the same bytes, by the same command on the same day.
 
-    One model gives a report card; of several, the first is the base the others are compared with. `seen` are the
-    languages of training, in any code system: a subset is seen when all its languages are, English counting as seen.
-    With `comparison`, its tables of intervals and p-values are on the page. Sections without data are left out. The
-    default of `title` names the models and the tasks. Raises
-    `EvaluationError` when there is nothing to show, and `CorpusError` for an unknown language.
+    results     one model gives a report card; of several, the first is the base the others are compared with
+    seen        languages of the training data. In any code system: a subset is seen when all its languages are, English
+                counting as seen
+    title       title of the page. None: the names of the models and the tasks
+    comparison  tables of intervals and p-values that are on the page too
+
+    Sections without data are left out. Raises `EvaluationError` when there is nothing to show, and `CorpusError` for an
+    unknown language.
     """
     if not any(result for result in results):
         raise EvaluationError("no scores to show; pass results written by `isoglot evaluate`")
-    sections = {name: content for name, content in _sections(results, canonical_list(seen)).items() if content}
-    names, models = _labels(results), []
-    for name, result in zip(names, results, strict=True):
+    models = dict(zip(_labels(results), results, strict=True))
+    sections = {name: content for name, content in _sections(models, canonical_list(seen)).items() if content}
+    lines = []
+    for name, result in models.items():
         version = result.settings.get("version", __version__)
         parts = name, result.model, "" if version == __version__ else f"scores of isoglot {version}"
-        models.append(" · ".join(dict.fromkeys(filter(None, parts))))
+        lines.append(" · ".join(dict.fromkeys(filter(None, parts))))
     tasks = list(dict.fromkeys(score.task for result in results for score in result))
-    title = title or title_of(names, tasks)
     return charts.plain(
         ENVIRONMENT.get_template("page.html").render(
-            title=title, facts=facts(models, counted(tasks)), sections=sections, comparison=comparison,
-            several=len(models) > 1,
+            title=title or title_of([*models], tasks), facts=facts(lines, counted(tasks)), sections=sections,
+            comparison=comparison, several=len(models) > 1,
         )
     )  # fmt: skip
 
@@ -154,39 +154,35 @@ def write_page(path: str | Path, results: Sequence[Results], **settings: Any) ->
         stream.write(content)
 
 
-def _sections(results: Sequence[Results], seen: Collection[str]) -> dict[str, list[Block]]:
+def _sections(models: Models, seen: Collection[str]) -> dict[str, list[Block]]:
     """The content of each section, by its identifier; the template has headings and captions."""
-    kinds = dict.fromkeys(detail.kind for result in results for score in result for detail in score.details)
+    scores = [score for result in models.values() for score in result]
+    kinds = dict.fromkeys(detail.kind for score in scores for detail in score.details)
     others = [kind for kind in kinds if kind not in ("mistakes", "similarity", "map", "hits")]
-    measures = _measures(results)
-    main = main_metrics(score for result in results for score in result)
+    measures, main = _measures(models), main_metrics(scores)
     mains = [one for one in measures if one.metric in main[one.task]]
     return {
-        "summary": [_summary(mains, results)],
-        "languages": list(_languages(mains, results, seen)),
-        "alignment": list(_alignment(measures, results)),
-        "similarity": list(_similarity(results)),
-        "maps": list(_maps(results)),
-        "mistakes": list(_details(results, "mistakes")),
-        "hits": list(_details(results, "hits")),
-        "tables": list(_details(results, *others)),
-        "scores": list(_all_scores(measures, results)),
-        "settings": list(_settings(results)),
+        "summary": [_summary(mains, models)],
+        "languages": list(_languages(mains, [*models], seen)),
+        "alignment": list(_alignment(measures, [*models])),
+        "similarity": list(_similarity(models)),
+        "maps": list(_maps(models)),
+        "mistakes": list(_details(models, "mistakes")),
+        "hits": list(_details(models, "hits")),
+        "tables": list(_details(models, *others)),
+        "scores": list(_all_scores(measures, models)),
+        "settings": [("settings", models)] if any(result.settings for result in models.values()) else [],
     }
 
 
-def _measures(results: Sequence[Results]) -> list[Measure]:
+def _measures(models: Models) -> list[Measure]:
     """Every task and metric, task by task in the order of the results."""
     tasks: dict[str, dict[str, Rows]] = {}
-    for place, result in enumerate(results):
+    for place, result in enumerate(models.values()):
         for score in result:
             rows = tasks.setdefault(score.task, {}).setdefault(score.metric, {})
-            rows.setdefault(score.subset, [None] * len(results))[place] = score
-    return [
-        Measure(task, metric, rows, frozenset(alike(rows)))
-        for task, metrics in tasks.items()
-        for metric, rows in metrics.items()
-    ]
+            rows.setdefault(score.subset, [None] * len(models))[place] = score
+    return [Measure(task, metric, rows) for task, metrics in tasks.items() for metric, rows in metrics.items()]
 
 
 def _labels(results: Sequence[Results]) -> list[str]:
@@ -207,21 +203,11 @@ def _labels(results: Sequence[Results]) -> list[str]:
 # --- tables of scores ---
 
 
-def _by_task(results: Sequence[Results]) -> dict[str, dict[str, list[Score]]]:
-    """The scores of each model by name, task by task; every model has an entry in every task."""
-    names = _labels(results)
-    tasks = {score.task: {name: list[Score]() for name in names} for result in results for score in result}
-    for name, result in zip(names, results, strict=True):
-        for score in result:
-            tasks[score.task][name].append(score)
-    return tasks
-
-
-def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Block:
+def _summary(mains: Sequence[Measure], models: Models) -> Block:
     """A few rows for each task's main metric: the averages that no other is over, or else the first subsets."""
-    rows, bold, scores = list[tuple[str, ...]](), set[tuple[int, int]](), _by_task(results)
+    rows, bold = list[tuple[str, ...]](), set[tuple[int, int]]()
     for measure in mains:
-        grid = side_by_side(scores[measure.task], task=measure.task, metric=measure.metric, changes=True)
+        grid = side_by_side(models, task=measure.task, metric=measure.metric, changes=True)
         chosen = measure.tops() or measure.rows
         most = len(chosen) if len(chosen) <= _FEW_SUBSETS else _FIRST
         for number, subset in enumerate(list(chosen)[:most]):
@@ -232,26 +218,22 @@ def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Block:
             bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
             rows.append((task, called(subset) + over, *grid.rows[place][1:]))
         if more := len(chosen) - most:
-            rows.append((measure.task, f"{more:,} more, below", *[""] * (len(results) + 1)))
-    header = ("task", "subset", *_labels(results), "n")
-    grid = Grid("Summary", header, tuple(rows), frozenset(bold))
-    return "table", grid, [False, False, *[True] * (len(results) + 1)]
+            rows.append((measure.task, f"{more:,} more, below", *[""] * (len(models) + 1)))
+    grid = Grid("Summary", ("task", "subset", *models, "n"), tuple(rows), frozenset(bold))
+    return "table", grid, [False, False, *[True] * (len(models) + 1)]
 
 
-def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Block]:
+def _all_scores(measures: Sequence[Measure], models: Models) -> Iterator[Block]:
     """Every number: of one model a table for each task, of several one for each metric; folded when it is long.
 
     Of a task with too many subsets only the averages.
     """
-    scores = _by_task(results)
     for task, group in groupby(measures, lambda measure: measure.task):
-        if len(results) == 1:
-            grids = [by_language(*scores[task].values(), task=task)]
+        if len(models) == 1:
+            grids = [by_language(*models.values(), task=task)]
         else:
-            grids = [
-                side_by_side(scores[task], task=task, metric=measure.metric, changes=True, most=MANY)
-                for measure in group
-            ]
+            metrics = [measure.metric for measure in group]
+            grids = [side_by_side(models, task=task, metric=name, changes=True, most=MANY) for name in metrics]
         yield "heading", task
         for grid in grids:
             rows = len(grid.rows)
@@ -260,22 +242,12 @@ def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iter
             yield "fold", summary, [(grid, numeric, (), True)], rows <= _OPEN
 
 
-def _settings(results: Sequence[Results]) -> Iterator[Block]:
-    def words(result: Results, key: str) -> str:
-        value = result.settings.get(key, "–")
-        return '""' if value == "" else "none" if value is None else str(value)
-
-    keys = dict.fromkeys(key for result in results for key in result.settings)
-    if rows := tuple((key, *(words(result, key) for result in results)) for key in keys):
-        yield "table", Grid("Settings", ("setting", *_labels(results)), rows), [False] * (len(results) + 1)
-
-
 # --- bars and figures ---
 
 
-def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Collection[str]) -> Iterator[Block]:
+def _languages(mains: Sequence[Measure], names: Sequence[str], seen: Collection[str]) -> Iterator[Block]:
     """Bars by language for each task: changes from the first model, or, for one model alone, its scores."""
-    names, shown_tasks = _labels(results), set[str]()
+    shown_tasks = set[str]()
     if seen and any(len(measure.by_language()) > 1 for measure in mains):
         trained = ", ".join(f"{code} {english_name(code)}" for code in seen if code.partition("_")[0] != "eng")
         yield "paragraph", f"Solid: seen in training ({trained}, English). Striped: unseen."
@@ -285,7 +257,7 @@ def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Colle
         if measure.task in shown_tasks | without or len(rows) < 2:
             continue
         shown_tasks.add(measure.task)
-        for place in range(1, len(results)) if len(results) > 1 else (0,):
+        for place in range(1, len(names)) if len(names) > 1 else (0,):
             if bars := list(_bars(measure, rows, place, seen)):
                 title = f"{measure.task}, {labelled(measure.any)}" + (f": {names[place]} − {names[0]}" if place else "")
                 yield _draw_bars(title, _in_words(measure, bars, changes=place > 0), bars)
@@ -358,9 +330,10 @@ def is_seen(subset: str, seen: Collection[str]) -> bool | None:
     return all(among(part, ["eng", *seen]) for part in parts) if seen and parts else None
 
 
-def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Block]:
+def _alignment(measures: Sequence[Measure], models: Sequence[str]) -> Iterator[Block]:
     """A figure for each task that has both metrics: a point for each model and subset."""
-    names, by_name = [_short(name) for name in _labels(results)], {(one.task, one.metric): one for one in measures}
+    names = [name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}" for name in models]
+    by_name = {(one.task, one.metric): one for one in measures}
     for task in dict.fromkeys(one.task for one in measures):
         first, second = by_name.get((task, "alignment")), by_name.get((task, "uniformity"))
         if first is None or second is None:
@@ -381,9 +354,9 @@ def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Itera
             yield "figure", charts.alignment_uniformity(spots), caption, alt, False, None, (), [*shown_subsets]
 
 
-def _similarity(results: Sequence[Results]) -> Iterator[Block]:
+def _similarity(models: Models) -> Iterator[Block]:
     """Heat maps, those of several models on one scale."""
-    for title, entries in _by_title(results, "similarity").items():
+    for title, entries in _by_title(models, "similarity").items():
         tables = [charts.matrix(detail, title) for _, _, detail in entries]
         every = np.concatenate([values.ravel() for values in tables])
         limits = (float(np.nanmin(every)), float(np.nanmax(every)))
@@ -402,20 +375,31 @@ def _similarity(results: Sequence[Results]) -> Iterator[Block]:
             # A code before the sentence would determine its direction.
             pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
             sentences = _sentences(("language", "sentence"), pairs) if rows != codes else None
-            source, words = charts.heat_map(codes, values, limits=limits), _caption(caption, name, results)
-            yield "figure", source, words, alt, len(codes) > _WIDE, sentences, (), codes
+            words = f"{caption} · {name}" if len(models) > 1 else caption
+            yield (
+                "figure",
+                charts.heat_map(codes, values, limits=limits),
+                words,
+                alt,
+                len(codes) > _WIDE,
+                sentences,
+                (),
+                codes,
+            )
 
 
-def _maps(results: Sequence[Results]) -> Iterator[Block]:
+def _maps(models: Models) -> Iterator[Block]:
     """A map for each model and subset, with its sentences below; it shows vectors, so the metric is left out."""
-    for title, entries in _by_title(results, "map").items():
+    for title, entries in _by_title(models, "map").items():
         for name, score, detail in entries:
-            if absent := [wanted for wanted in ("group", "language", "x", "y", "text") if wanted not in detail.columns]:
-                columns = ", ".join(detail.columns)
-                raise EvaluationError(f"{title}: the map has no column {absent[0]!r} but {columns}; evaluate again")
+            if absent := [name for name in ("group", "language", "x", "y", "text") if name not in detail.columns]:
+                raise EvaluationError(f"{title}: the map has no column {absent[0]!r}; evaluate again")
             rows = [dict(zip(detail.columns, row, strict=True)) for row in detail.rows]
             points = [Sentence(*(str(row[key]) for key in ("text", "language", "group", "language"))) for row in rows]
-            laid = np.array([[_place(row[axis], title) for axis in ("x", "y")] for row in rows])
+            try:
+                laid = np.array([[float(row["x"]), float(row["y"])] for row in rows])
+            except ValueError as error:
+                raise EvaluationError(f"{title}: the map has a place that is not a number; evaluate again") from error
             low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
             source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
             sizes = Counter(point.group for point in points)
@@ -430,18 +414,8 @@ def _maps(results: Sequence[Results]) -> Iterator[Block]:
                 for (x, y), point in zip(shares, points, strict=True)
             ]
             wide = len(codes) > len(charts.MARKERS)
-            yield "figure", source, _caption(caption, name, results), alt, wide, sentences, spots, codes
-
-
-def _caption(caption: str, name: str, results: Sequence[Results]) -> str:
-    return f"{caption} · {name}" if len(results) > 1 else caption
-
-
-def _place(cell: str | float, title: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        raise EvaluationError(f"{title}: the map has the place {cell!r}, not a number; evaluate again") from None
+            words = f"{caption} · {name}" if len(models) > 1 else caption
+            yield "figure", source, words, alt, wide, sentences, spots, codes
 
 
 def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Block:
@@ -453,31 +427,28 @@ def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Block:
 # --- tables of sentences ---
 
 
-def _of_kinds(results: Sequence[Results], kinds: Collection[str]) -> Iterator[tuple[str, Score, list[Detail]]]:
-    """Each score with its details of these kinds that have rows, if there are any, and its model's name."""
-    for name, result in zip(_labels(results), results, strict=True):
-        for score in result:
-            if chosen := [detail for detail in score.details if detail.kind in kinds and detail.rows]:
-                yield name, score, chosen
-
-
-def _by_title(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
+def _by_title(models: Models, kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
     """Details of a kind by the title that models share, each with its model's name and its score."""
     titles: dict[str, list[tuple[str, Score, Detail]]] = {}
-    for name, score, details in _of_kinds(results, [kind]):
-        for place, detail in enumerate(details, 1):
-            more = f", {place}" if len(details) > 1 else ""
-            title = f"{score.task}, {called(score.subset)}, {labelled(score)}{more}"
-            titles.setdefault(title, []).append((name, score, detail))
+    for name, result in models.items():
+        for score in result:
+            details = [detail for detail in score.details if detail.kind == kind and detail.rows]
+            for place, detail in enumerate(details, 1):
+                more = f", {place}" if len(details) > 1 else ""
+                title = f"{score.task}, {called(score.subset)}, {labelled(score)}{more}"
+                titles.setdefault(title, []).append((name, score, detail))
     return titles
 
 
-def _details(results: Sequence[Results], *kinds: str) -> Iterator[Block]:
+def _details(models: Models, *kinds: str) -> Iterator[Block]:
     """The details of these kinds as folded tables, subset by subset; a heading for each task."""
     tasks: dict[str, dict[str, list[tuple[str, Score, Detail]]]] = {}
-    for name, score, details in _of_kinds(results, kinds):
-        entries = tasks.setdefault(score.task, {}).setdefault(score.subset, [])
-        entries += [(f"{name} · " if len(results) > 1 else "", score, detail) for detail in details]
+    for name, result in models.items():
+        for score in result:
+            for detail in score.details:
+                if detail.kind in kinds and detail.rows:
+                    entries = tasks.setdefault(score.task, {}).setdefault(score.subset, [])
+                    entries.append((f"{name} · " if len(models) > 1 else "", score, detail))
     total = sum(len(entries) for subsets in tasks.values() for entries in subsets.values())
     most = max(3, min(_WORST, _SENTENCE_ROWS // max(1, total)))
     for task, subsets in tasks.items():
@@ -506,10 +477,3 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:
     languages = [tag(language if where is None else row[where]) for row in rows]
     cut = f", {len(chosen)} of {len(detail.rows)} shown" if len(chosen) < len(detail.rows) else ""
     return Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages
-
-
-# --- names ---
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}"

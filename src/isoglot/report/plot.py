@@ -256,13 +256,9 @@ class Chosen:
 def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Chosen:
     """Groups of at most `limit` sentences altogether: all, or as many as fit of a random order.
 
-    One pass; memory holds only the sample. The same groups, limit and seed give the same choice. Raises `ValueError`
-    for a limit below 1 and `EvaluationError` without a sentence, or when the limit is smaller than a group.
+    One pass; memory holds only the sample. The same groups, limit and seed give the same choice. Raises
+    `EvaluationError` without a sentence, or when the limit is smaller than a group.
     """
-    if limit < 1:
-        raise ValueError(f"limit is {limit}; at least one sentence must be shown")
-    if seed < 0:
-        raise ValueError(f"seed is {seed}; pass 0 or more")
     draw_ranks = np.random.default_rng(seed)
     heap: list[tuple[float, int, int, Group]] = []  # a heap with the last of the random order on top
     size = total = count = 0

@@ -53,7 +53,7 @@ class Grid:
     notes: tuple[str, ...] = ()
 
 
-def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid:
+def by_language(scores: Iterable[Score], *, task: str, most: int = MANY) -> Grid:
     """One model on one task: a row for each subset, a column for each metric, and the number of test items.
 
     ↓ marks metrics of which lower is better. Where metrics have different numbers of items, all of them are given, in
@@ -76,7 +76,7 @@ def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid
 
 
 def side_by_side(
-    models: Mapping[str, Sequence[Score]], *, task: str, metric: str, changes: bool = False, most: int | None = None
+    models: Mapping[str, Iterable[Score]], *, task: str, metric: str, changes: bool = False, most: int | None = None
 ) -> Grid:
     """Several models on one metric of a task: a row for each subset, a column for each model, the best in bold.
 

@@ -15,9 +15,7 @@ from cases_sts import STS17, export
 from folders import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import hyp0f1
 
-from conftest import DATA, published
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.analysis import (
@@ -255,14 +253,6 @@ def test_published_sets_are_found(tmp_path, source, files, codes):
     assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].texts.keys() == {codes[0], codes[-1]}
 
 
-def test_sib_is_read_in_the_order_of_its_ids(tmp_path):
-    sib(tmp_path, ("deu_Latn", "eng_Latn"))
-    groups = read_groups(tmp_path, task="map")
-    assert [tuple(group.texts.values()) for group in groups] == [
-        (f'deu_Latn "{i}"', f'eng_Latn "{i}"') for i in range(8)
-    ]
-
-
 def test_paraphrases_of_a_language_are_compared_by_similarity_alone(tmp_path):
     rows = "".join(f"eng {i}\tother {i}\tthird {i}\tdeu {i}\n" for i in range(6))
     write(tmp_path / "retrieval.tsv", "eng\teng\teng\tdeu\n" + rows)
@@ -363,16 +353,6 @@ def test_both_ends_of_the_scales():
     assert uniformity(np.array([[1.0, 0], [-1, 0]])) == pytest.approx(-8)
 
 
-@pytest.mark.parametrize("dims", [8, 64, 512])
-def test_random_vectors_give_the_value_of_theory(dims):
-    """The mean of exp(4 cos) over the sphere is 0F1(dims / 2, 4), whose logarithm is 8 / dims to first order."""
-    rows = np.random.default_rng(1).standard_normal((1500, dims))
-    exact = -4 + math.log(hyp0f1(dims / 2, 4))
-    assert uniformity(rows) == pytest.approx(exact, abs=0.01)
-    assert exact == pytest.approx(-4 + 8 / dims, abs=0.3 * 8 / dims)
-    assert alignment(rows[:750], rows[750:]).mean() == pytest.approx(2, abs=0.1)
-
-
 def test_a_run_equals_the_protocol_in_a_loop(tmp_path):
     stsb_dev(tmp_path)
     aligned, uniform = TASKS["alignment"].run(by_text, tmp_path)
@@ -420,11 +400,3 @@ def test_the_pool_is_over_all_pairs_of_ten_sets(tmp_path):
     assert set(found["extended-10", "alignment"].over) == set(EXTENDED_10)
     assert POOLED not in found["mean", "alignment"].over
     assert found["mean", "alignment"].n == len(STS17)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_the_dev_split_has_264_pairs_of_one_meaning():
-    published("senteval-en")
-    scores = TASKS["alignment"].run(lambda texts: np.array([[len(t), t.count(" ") + 1] for t in texts]), DATA)
-    assert [(score.metric, score.n) for score in scores] == [("alignment", 264), ("uniformity", 2909)]

@@ -15,10 +15,9 @@ from folders import write
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conftest import DATA, published
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.tasks.bucc import BITEXT, MINING, find, load
+from isoglot.evaluation.tasks.bucc import BITEXT, MINING
 from isoglot.search import mine, quality, tune
 
 TASKS = {task.name: task for task in MINING}
@@ -186,16 +185,6 @@ def test_mistakes_are_the_best_scored_wrong_pairs_with_what_was_expected(tmp_pat
         assert row["found"] != row["expected"]
 
 
-def test_a_sentence_that_stands_twice_is_in_no_pair_but_where_copies_are_kept(tmp_path):
-    sources, targets, gold = numbered(30, 20)
-    sources.append(("zh-again", sources[3][1]))
-    for stem in ("zh-en.dev", "zh-en.test"):
-        split_files(tmp_path, stem, sources, targets, gold)
-    assert value(TASKS["bucc/xtreme"].run(by_last_word, tmp_path), "recall") == 19 / 20
-    assert value(TASKS["bucc/xtreme"].run(by_last_word, tmp_path), "precision") == 1
-    assert value(TASKS["bucc/oracle"].run(by_last_word, tmp_path), "recall") == 1
-
-
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_nothing_right_to_tune_on_keeps_nothing(tmp_path, name):
     """On the sample every source is nearest to another one's translation."""
@@ -206,14 +195,6 @@ def test_nothing_right_to_tune_on_keeps_nothing(tmp_path, name):
     scores = TASKS[name].run(by_last_word, tmp_path)
     assert {score.value for score in scores} == {0.0}
     assert all(row["threshold"].startswith("none") and row["kept"] == 0 for row in table(scores, "mining"))
-
-
-def test_gold_is_a_set_and_the_last_pair_may_be_the_best_cut(tmp_path):
-    sources, targets, gold = numbered(12, 12)
-    split_files(tmp_path, "zh-en.dev", sources, targets, [*gold, *gold])
-    scores = TASKS["bucc/oracle"].run(by_last_word, tmp_path)
-    assert value(scores, "f1") == 1
-    assert table(scores, "mining")[0]["gold"] == 12
 
 
 @pytest.mark.parametrize("margin_free", ["bucc/moco", "bucc/ease"])
@@ -235,24 +216,6 @@ def test_a_split_without_gold_leaves_only_the_tasks_that_do_without_it(tmp_path)
     there = {task.name for task in MINING if task.subsets(tmp_path)}
     assert there == set(DEV_ONLY)
     assert all("training" in task.needs for task in MINING if task.name not in there)
-
-
-def test_bad_vectors_are_named_by_the_line_of_the_file(tmp_path):
-    sources, targets, gold = numbered(6, 4)
-    split_files(tmp_path, "zh-en.dev", [("zh-x", sources[0][1]), *sources], targets, gold)
-    bad = lambda texts: np.array([random_vector(t) * (np.nan if t == "zh 2" else 1) for t in texts])  # noqa: E731
-    with pytest.raises(EvaluationError, match=r"bucc/dev-split zh-en, dev, language zh: .*zh-en\.dev\.zh:4: .*NaN"):
-        TASKS["bucc/dev-split"].run(bad, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_the_sample_of_chinese_is_read_in_full():
-    published("xtreme-bucc2018")
-    parts = find("t", ("bucc2018",), DATA, languages=["zh"])["zh-en"]["sample"]
-    split = load("zh-en", parts, task="bucc/oracle")
-    assert (len(split.source), len(split.target), len(split.gold)) == (8624, 13589, 257)
-    assert {task.name for task in MINING if task.subsets(DATA, languages=["zh"])} >= set(DEV_ONLY)
 
 
 SEARCHES = {task.name: task for task in BITEXT}
@@ -374,28 +337,3 @@ def test_copies_of_mteb_and_files_of_bucc_give_the_same(tmp_path, name):
     assert SEARCHES[name].subsets(tmp_path / "copy", languages=["de"]) == ()
     (whole if name == EVERY else rows)(tmp_path / "files", *numbered(20, 9))
     assert SEARCHES[name].run(noisy_search, tmp_path / "files") == files  # the publisher's files come first
-
-
-@pytest.mark.parametrize("name", [EVERY, GOLD])
-def test_parquet_is_read_too(tmp_path, name):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
-    split = numbered(20, 10)
-    if name == EVERY:
-        table, folder = [whole(tmp_path / "x", *split)], "BUCC/zh-en"
-    else:
-        table, folder = rows(tmp_path / "x", *split), "bucc-bitext-mining/zh-en"
-    (tmp_path / folder).mkdir(parents=True)
-    parquet.write_table(pyarrow.Table.from_pylist(table), tmp_path / folder / "test-00000-of-00001.parquet")
-    assert value(SEARCHES[name].run(by_last_word, tmp_path), "accuracy") == 1
-
-
-def test_the_first_of_equal_sentences_is_found(tmp_path):
-    targets = [("en-0", "en 0"), ("en-1", "en 1"), ("en-2", "en 0")]
-    split_files(
-        tmp_path, "zh-en.test", [("zh-0", "zh 0"), ("zh-1", "zh 1")], targets, [("zh-0", "en-2"), ("zh-1", "en-1")]
-    )
-    scores = SEARCHES[EVERY].run(by_last_word, tmp_path)
-    assert scores[0].items.tolist() == [0, 1]
-    (detail,) = scores[0].details
-    assert detail.rows == (("zh 0", "en 0", "en 0", pytest.approx(1, abs=1e-6)),)

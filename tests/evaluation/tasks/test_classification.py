@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections import Counter
 
@@ -15,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from conftest import DATA, published
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.evaluation import TASKS
@@ -282,15 +280,6 @@ def test_the_number_of_threads_changes_no_byte():
     assert [[part.tobytes() for part in kind] for kind in one] == [[part.tobytes() for part in kind] for kind in two]
 
 
-def test_probabilities_sum_to_one_and_agree_with_the_prediction():
-    layer = (np.eye(3, dtype=np.float32) * 4, np.zeros(3, np.float32))
-    predicted, probability = apply(layer, np.eye(3, dtype=np.float32)[[2, 0]])
-    assert predicted.tolist() == [2, 0]
-    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
-    answer = logistic(np.eye(3, dtype=np.float32), np.arange(3))(np.eye(3, dtype=np.float32))
-    assert answer[0].tolist() == answer[1].argmax(axis=1).tolist() == [0, 1, 2]
-
-
 def cleaned_in_loops(text):
     """The steps of EASE's reader one after the other: runs, the line of Reuters, case, blanks, marks, composition."""
     text = text.rstrip()
@@ -367,20 +356,6 @@ def test_the_layer_is_learnt_in_english_only(tmp_path):
     assert values(SIB.run(turned, tmp_path))["deu_Latn", "accuracy"] == 1
 
 
-@pytest.mark.slow
-def test_sib_as_mteb_stores_it_gives_what_the_tables_give(tmp_path):
-    sib_data(tmp_path / "tables")
-    for table in sorted((tmp_path / "tables/annotated").glob("*/*.tsv")):
-        rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
-        records = [json.dumps({"index_id": int(at), "category": label, "text": text}) for at, label, text in rows]
-        split = {"dev": "validation"}.get(table.stem, table.stem)
-        put(tmp_path / "copy/sib200" / split / f"{table.parent.name}.jsonl", records)
-    for task in (SIB, SIB_ZERO):
-        copied, told = (task.run(by_text, tmp_path / name) for name in ("copy", "tables"))
-        assert [(s.subset, s.metric, s.value) for s in copied] == [(s.subset, s.metric, s.value) for s in told]
-        assert task.subsets(tmp_path / "copy") == task.subsets(tmp_path / "tables") != ()
-
-
 def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not_there(tmp_path):
     sib_data(tmp_path)
     (tmp_path / "annotated/kor_Hang/train.tsv").unlink()
@@ -397,17 +372,6 @@ def test_without_english_to_learn_from_there_is_no_subset(tmp_path):
     (tmp_path / "english.dev").unlink()
     assert MLDOC.subsets(tmp_path) == ()
     assert MLDOC.run(by_text, tmp_path) == []
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_the_shared_copy_of_sib_is_as_documented():
-    published("sib-200")
-    assert len(SIB.subsets(DATA)) == len(SIB_ZERO.subsets(DATA)) == 40
-    for code in ("eng_Latn", "kor_Hang"):
-        sizes = [rows_of(SIB, DATA, split, code) for split in ("train", "dev", "test")]
-        assert [len(part) for part in sizes] == [701, 99, 204]
-        assert Counter(sizes[2].labels)["science/technology"] == 51
 
 
 def values_of_pairs(scores):
@@ -503,20 +467,6 @@ def test_labels_beside_the_file_or_in_it_give_the_same(tmp_path):
     assert before[0].subset == "de"
 
 
-def test_layouts_of_paws_x(tmp_path):
-    pawsx_data(tmp_path / "plain", codes=("en", "de"), pairs=40)
-    expected = PAWSX.run(by_text, tmp_path / "plain")
-    for code in ("en", "de"):
-        for split, name in (("dev", f"x-final/{code}/dev_2k.tsv"), ("test", f"x-final/{code}/test_2k.tsv")):
-            lines = (tmp_path / "plain" / f"{split}-{code}.tsv").read_text().splitlines()
-            numbered = [f"{i}\t{line}" for i, line in enumerate(lines)]
-            put(tmp_path / "original" / name, ["id\tsentence1\tsentence2\tlabel", *numbered])
-            put(tmp_path / "bare" / "xtreme-pawsx" / f"{split}-{code}.tsv", lines if split == "dev" else bare(lines))
-        put(tmp_path / "bare/xtreme-pawsx/gold" / f"test.{code}.tsv", ["id\tsentence1\tsentence2\tlabel", *numbered])
-    for folder in ("original", "bare"):
-        assert PAWSX.run(by_text, tmp_path / folder) == expected
-
-
 def bare(lines):
     return [line.rpartition("\t")[0] for line in lines]
 
@@ -541,28 +491,7 @@ def test_pairs_without_english_to_learn_from_are_no_subset(tmp_path):
     assert PAWSX.run(by_text, tmp_path) == []
 
 
-@pytest.mark.slow
-@pytest.mark.data
-def test_the_shared_copies_are_as_documented():
-    published("xtreme-xnli")
-    assert len(XNLI.subsets(DATA)) == 15
-    assert PAWSX.subsets(DATA) == ("de", "zh")
-    assert len(rows_of(XNLI, DATA, "test", "sw").labels) == 5010
-    labels = rows_of(PAWSX, DATA, "test", "zh").labels
-    assert (len(labels), labels.count("0")) == (2000, 1106)
-
-
 def test_products_beyond_single_precision_are_refused(tmp_path):
     xnli_data(tmp_path)
     with pytest.raises(EvaluationError, match=r"^xnli en, split dev: .*dev-en.tsv:1: the product of the pair's"):
         XNLI.run(lambda texts: by_text(texts) * 1e30, tmp_path)
-
-
-def test_a_broken_file_is_told_by_its_task_and_only_if_it_is_needed(tmp_path):
-    xnli_data(tmp_path)
-    before = values_of_pairs(XNLI.run(by_sameness, tmp_path))
-    (tmp_path / "dev-de.tsv").write_bytes(b"")
-    assert values_of_pairs(XNLI.run(by_sameness, tmp_path)) == before
-    (tmp_path / "test-de.tsv").write_bytes(b"\xff\n")
-    with pytest.raises(EvaluationError, match=r"^xnli de, split test: .*test-de.tsv:1: byte 0xff"):
-        XNLI.run(by_sameness, tmp_path)

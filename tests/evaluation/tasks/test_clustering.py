@@ -18,7 +18,6 @@ from folders import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import published
 from isoglot.evaluation.tasks.clustering import CLUSTERING, MEWSC_LANGUAGES, RESTARTS, SEEDS, compare, kmeans, score
 
 MEWSC_16, STC, TNEWS, TABLES = CLUSTERING
@@ -94,13 +93,6 @@ def test_names_of_classes_and_of_clusters_do_not_matter(pair, of_classes, of_clu
     assert (first.macro, first.v_measure) == pytest.approx((second.macro, second.v_measure))
 
 
-@pytest.mark.parametrize("count", [1, 2, 9])
-def test_as_many_clusters_as_texts_are_pure(count):
-    found = compare(np.arange(count) % 2, np.arange(count))
-    assert found.majority.mean() == found.macro == 1
-    assert found.matched.sum() == min(count, 2)
-
-
 def test_purity_weighs_texts_or_clusters():
     """A pure cluster of one and a cluster of four that is half pure."""
     found = compare(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 1, 1, 1]))
@@ -137,13 +129,6 @@ def test_the_mean_is_over_the_seeds():
         }
     )
     assert set(np.round(scores[0].items * 3, 5)) <= {0, 1, 2, 3}
-
-
-def test_vectors_that_are_all_the_same_name_every_text_after_the_largest_class(recwarn):
-    labels = ["a"] * 6 + ["b"] * 3 + ["c"]
-    found = values(score(np.ones((10, 4), np.float32), labels, task="t", subset="s"), "s")
-    assert found == pytest.approx({"accuracy": 0.6, "purity/micro": 0.6, "purity/macro": 0.6, "v-measure": 0})
-    assert not recwarn.list
 
 
 def test_the_table_of_classes_begins_with_the_majority():
@@ -200,25 +185,3 @@ def test_short_texts_are_english_and_named_by_set(tmp_path):
     tnews_data(tmp_path)
     assert TNEWS.subsets(tmp_path, languages=["zh"]) == TNEWS.subsets(tmp_path, languages=["cmn"]) == ("zho",)
     assert TNEWS.subsets(tmp_path, languages=["de"]) == ()
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_the_published_files_have_their_texts_and_classes():
-    data = published("mewsc16").parent
-    found = {name: one.read("t") for task in (MEWSC_16, STC, TNEWS) for name, one in task.find(data).items()}
-    assert {name: (len(one), len(set(one.labels))) for name, one in found.items() if len(one) > 8000} == {
-        "en": (12892, 13),
-        "fr": (10697, 13),
-        "pt": (8921, 11),
-        "eng-biomedical": (20000, 20),
-        "eng-googlenews_s": (11108, 152),
-        "eng-googlenews_t": (11108, 152),
-        "eng-googlenews_ts": (11109, 152),
-        "eng-searchsnippets": (12340, 8),
-        "eng-stackoverflow": (20000, 20),
-    }
-    assert sum(len(found[code]) for code in MEWSC_LANGUAGES) == 65_429  # four empty sentences left out
-    assert len(set(found["zho"].labels)) == 15
-    assert found["eng-searchsnippets"][0].texts[0].startswith("turtlesoft")
-    assert sum("\t" in text for text in found["eng-stackoverflow"].texts()) == 1

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 
@@ -55,10 +54,3 @@ def test_accuracies_are_those_of_plain_loops(tmp_path_factory, lines):
         scores = {score.subset: score for score in evaluate(encode, ["linked"], data=place)}
         assert {name: score.value for name, score in scores.items() if name != "mean"} == pytest.approx(expected)
         assert scores["mean"].value == pytest.approx(sum(expected.values()) / len(expected))
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    folder = write(tmp_path / "wikipedia", [("deu", 1, 1), ("eng", 1, 1)])
-    (folder / "entities.tsv").write_text("Q1\n")
-    with pytest.raises(EvaluationError, match=r"linked: .*entities\.tsv:1: "):
-        evaluate(encode, ["linked"], data=tmp_path)

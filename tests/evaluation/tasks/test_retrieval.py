@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 from itertools import pairwise
 
@@ -143,10 +142,6 @@ def test_mistakes_are_told_with_both_sentences_worst_first(tmp_path):
     assert scores["accuracy/mean"].details == ()
 
 
-def test_without_a_mistake_there_is_no_detail(tmp_path):
-    assert all(score.details == () for score in Retrieval(GROUPS).run(by_meaning, tmp_path))
-
-
 def test_a_broken_file_of_groups_is_told_by_the_task_and_the_line(tmp_path):
     write(tmp_path / "retrieval.tsv", "deu\teng\neins\tone\nzwei\n")
     for task in ("retrieval", "similarity", "map", "centroids"):
@@ -192,15 +187,6 @@ def test_equals_the_protocol_in_a_loop(tmp_path):
             cosines = [float((query * other).sum()) for other in index]
             right += cosines.index(max(cosines)) == number
         assert value(scores, "kor-eng", f"accuracy/{metric}") == right / 60
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.integers(1, 300))
-def test_identical_vectors_on_both_sides_score_one_for_any_number_of_pairs(tmp_path_factory, count):
-    folder = tatoeba(tmp_path_factory.mktemp("t"), {"deu": numbered("deu", count)})
-    scores = Tatoeba().run(by_last_word, folder)
-    assert {score.value for score in scores} == {1.0}
-    assert {score.n for score in scores if score.subset == "deu-eng"} == {count}
 
 
 def test_directions_differ_and_each_is_divided_by_the_pairs(tmp_path):
@@ -251,11 +237,6 @@ def test_languages_in_any_code_system(tmp_path, asked, found):
     assert Tatoeba().subsets(tmp_path, languages=asked) == (found,)
 
 
-def test_a_code_of_a_file_needs_no_table(tmp_path):
-    tatoeba(tmp_path, {"klingon": numbered("klingon", 2)})
-    assert Tatoeba().subsets(tmp_path, languages=["klingon"]) == ("klingon-eng",)
-
-
 def test_averages_are_given_when_all_their_languages_are_there(tmp_path):
     for code in XTREME_14:
         tatoeba(tmp_path, {code: numbered(code, 2)})
@@ -294,25 +275,6 @@ def test_the_f1_is_that_of_scikit_learn_weighted_over_sentences(tmp_path):
     cosines = foreign @ english.T / np.linalg.norm(foreign, axis=1)[:, None] / np.linalg.norm(english, axis=1)
     expected = f1_score(np.arange(60), cosines.argmax(1), average="weighted", zero_division=0)
     assert 0 < score.value == pytest.approx(expected)
-
-
-def test_the_copy_of_mteb_gives_what_the_files_give(tmp_path):
-    pairs = numbered("kor", 40)
-    files = Tatoeba().run(by_text, tatoeba(tmp_path / "files", {"kor": pairs}))
-    records = [json.dumps({"sentence1": f"{a}\n", "sentence2": f"{b}\n", "lang": "kor-eng"}) for a, b in pairs]
-    path = tmp_path / "copy/tatoeba-bitext-mining/test/kor-eng.jsonl"
-    write(path, "".join(f"{record}\n" for record in records))
-    found = Tatoeba().run(by_text, tmp_path / "copy")
-    assert Tatoeba().subsets(tmp_path / "copy", languages=["ko"]) == ("kor-eng",)
-    assert Tatoeba().subsets(tmp_path / "copy", languages=["de"]) == ()
-    assert [(s.subset, s.metric, s.value, s.n) for s in found] == [(s.subset, s.metric, s.value, s.n) for s in files]
-    for text, message in (
-        (json.dumps({"sentence1": "\n", "sentence2": "a"}), "kor-eng.jsonl:1: sentence1 .* is empty"),
-        ("\n", "kor-eng.jsonl: has no row"),
-    ):
-        write(path, text)
-        with pytest.raises(EvaluationError, match=rf"tatoeba kor-eng: .*{message}"):
-            Tatoeba().run(by_text, tmp_path / "copy")
 
 
 OWN = N_WAY["own"]
@@ -421,44 +383,6 @@ def test_equals_the_loops_where_texts_stand_twice(tmp_path_factory, kinds, seed)
         assert values(scores, "deu-eng")[f"error-by-index/{kind}"] == expected[1]
 
 
-def test_by_text_forgives_what_by_index_counts(tmp_path):
-    texts = {"deu": ["a 1", "b 2", "c 1"], "eng": ["one 1", "two 2", "one 1"]}
-    found = values(XSim(OWN).run(by_last_word, files(tmp_path, texts)), "deu-eng")
-    assert found["error/ratio"] == 0
-    assert found["error-by-index/ratio"] == pytest.approx(1 / 3)
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.integers(1, 120), st.integers(0, 10**6))
-def test_a_text_against_itself_has_no_error(tmp_path_factory, count, seed):
-    texts = {code: [f"{code} {seed} {i}" for i in range(count)] for code in ("deu", "eng", "kor")}
-    scores = XSim(OWN).run(by_last_word, files(tmp_path_factory.mktemp("x"), texts))
-    assert {score.value for score in scores} == {0.0}
-
-
-def test_near_duplicates_may_be_confused_by_a_margin_but_not_by_cosine(tmp_path):
-    """Why the line above needs vectors in general position: a hub beside a sentence lowers its own margin."""
-    texts = {code: [f"{code} {i}" for i in range(6)] for code in ("deu", "eng")}
-    angles = np.radians([0, 8, 60, 61, 180, 181])
-    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    found = values(XSim(OWN).run(table_of(texts, dict.fromkeys(texts, rows)), files(tmp_path, texts)), "deu-eng")
-    assert found["error/absolute"] == 0
-    for kind in ("ratio", "distance"):
-        assert found[f"error/{kind}"] == loops([[*range(6)]] * 2, (rows, rows), kind)[0] > 0
-
-
-def test_absolute_is_the_error_of_the_nearest_neighbour_for_any_k(tmp_path):
-    texts = {code: [f"{code} {i}" for i in range(80)] for code in ("deu", "eng")}
-    folder = files(tmp_path, texts)
-    x, y = (by_text(side) + by_last_word(side) for side in texts.values())
-    wrong = sum(max(range(80), key=lambda j: cosine(row, y[j])) != i for i, row in enumerate(x))
-    assert 0 < wrong < 80
-    for k in (1, 4, 9):
-        scores = XSim(OWN, k=k).run(lambda asked: by_text(asked) + by_last_word(asked), folder)
-        assert values(scores, "deu-eng")["error/absolute"] == wrong / 80
-        assert {score.task for score in scores} == {"xsim/own" if k == 4 else f"xsim/own/k{k}"}
-
-
 def test_averages_are_over_sources_then_over_targets(tmp_path):
     texts = {code: [f"{code} {i}" for i in range(30)] for code in ("deu", "eng", "kor", "fra")}
     scores = XSim(OWN, margins=("ratio",)).run(
@@ -518,18 +442,6 @@ def test_mistakes_are_kept_with_english_or_else_the_first_language(tmp_path, cod
     assert having == {(pair, "error/ratio") for pair in pairs}
 
 
-def test_a_line_that_says_something_else_is_the_mistake(tmp_path):
-    texts = {code: [f"{code} {i}" for i in range(20)] for code in ("deu", "eng")}
-    files(tmp_path, texts)
-    path = tmp_path / "xsim" / "deu.txt"
-    write(path, path.read_text().replace("deu 7\n", "deu instead 3\n"))
-    scores = XSim(OWN).run(by_last_word, tmp_path)
-    (detail,) = next(s.details for s in scores if (s.subset, s.metric) == ("deu-eng", "error/ratio"))
-    assert [row[:3] for row in detail.rows] == [("deu instead 3", "eng 7", "eng 3")]
-    assert detail.rows[0][0] == path.read_text().splitlines()[7]
-    assert values(scores, "deu-eng")["error/ratio"] == 1 / 20
-
-
 def test_english_need_not_be_named_and_is_not_enough(tmp_path):
     files(tmp_path, {code: ["a"] for code in ("deu", "eng", "kor")})
     task = XSIM["xsim/own"]
@@ -538,11 +450,6 @@ def test_english_need_not_be_named_and_is_not_enough(tmp_path):
     assert len(task.subsets(tmp_path)) == 6
     with pytest.raises(IsoglotError, match="qqqq"):
         task.subsets(tmp_path, languages=["qqqq"])
-
-
-def test_a_code_with_a_hyphen_is_one_code_in_a_subset(tmp_path):
-    CASES["xsim/ntrex"].write(tmp_path)
-    assert XSIM["xsim/ntrex"].subsets(tmp_path, languages=["zh"]) == ("eng-zho_CN", "zho_CN-eng")
 
 
 def test_english_of_tico_is_the_one_beside_the_language(tmp_path):
@@ -635,11 +542,3 @@ def test_a_corpus_of_nothing_but_the_query_is_refused(tmp_path):
     folder = nearest(tmp_path, {"eng": ["other", "a"]}, {"eng": ["a", "a"]})
     with pytest.raises(EvaluationError, match=r"nearest eng, queries, language eng: .*queries.eng.txt:2: the corpus"):
         CorpusSearch().run(by_text, folder)
-
-
-def test_bad_vectors_are_named_by_the_line_of_the_file(tmp_path):
-    """The line is the file's though the corpus is searched without its repetitions."""
-    folder = nearest(tmp_path, {"deu": ["q"]}, {"eng": ["a", "a", "b", "bad"]})
-    encode = lambda texts: by_text(texts) * np.array([[np.nan if t == "bad" else 1] for t in texts])  # noqa: E731
-    with pytest.raises(EvaluationError, match=r"nearest, corpus, language eng: .*corpus.eng.txt:4: .*NaN.*'bad'"):
-        CorpusSearch().run(encode, folder)

@@ -30,9 +30,11 @@ _TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
 class Network:
     """How the network is used.
 
-    `mirror` is the address of a folder with copies at `<mirror>/<host>/<path>`, the tree that `wget --recursive`
-    makes; empty for the publishers themselves. `timeout` is the read timeout in seconds. A file is tried `attempts`
-    times in one call, with a pause that begins with `pause` seconds and doubles each time.
+    mirror    mirror to download from, laid out as <mirror>/<host>/<path>, the tree that `wget --recursive` makes; empty
+              for the publishers themselves
+    timeout   read timeout in seconds
+    attempts  maximum attempts per file. In one call, with pauses between them
+    pause     seconds of the first pause; each is twice as long as the one before
     """
 
     mirror: str = ""

@@ -15,22 +15,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, worst
-from isoglot.evaluation.sets import Source, among, sources
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, worst
+from isoglot.evaluation.sets import SetTask, Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
 from isoglot.search.exact import neighbours
-from isoglot.search.pairs import Pairs, mine
+from isoglot.search.pairs import Pairs, mine, ordered
 from isoglot.search.threshold import Quality, quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
@@ -96,16 +96,14 @@ def load(pair: str, parts: tuple[Source, Source, Source], *, task: str) -> Split
 # changes F1 more than most models do. Designs work on mined lists, not on vectors.
 
 
-@dataclass(frozen=True, slots=True)
-class Mined:
+class Mined(NamedTuple):
     """A split and the pairs mined from it: rows of its files, best first."""
 
     split: Split
     pairs: Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """Mined pairs `kept` under a threshold, against the gold they are scored on, and where it was `tuned`."""
 
     tuned_on: str
@@ -123,15 +121,15 @@ def _transfer(sample: Mined, scored: Mined) -> Iterator[Cut]:
 def _halves(sample: Mined) -> Iterator[Cut]:
     """Each half of the source sentences, parted by a hash of their ids, with the threshold tuned on the other half."""
     half = np.array([sha256(row.id.encode()).digest()[0] % 2 for row in sample.split.source], np.int64)
-    gold = [tuple(pair for pair in sample.split.gold if half[pair[0]] == part) for part in (0, 1)]
-    if not gold[0] or not gold[1]:
-        raise EvaluationError(f"{sample.split.where}: one half of the source ids has no gold pair; add gold pairs")
-    masks = [half[sample.pairs.source] == part for part in (0, 1)]
-    pairs = [Pairs(sample.pairs.source[m], sample.pairs.target[m], sample.pairs.score[m]) for m in masks]
-    for scored, tuned in ((0, 1), (1, 0)):
-        best = tune(pairs[tuned], gold[tuned])
-        tuned_on, scored_on = (f"{sample.split.name}, half {part + 1}" for part in (tuned, scored))
-        yield Cut(tuned_on, scored_on, best, pairs[scored].above(best.threshold), gold[scored])
+    halves = []
+    for part in (0, 1):
+        gold = tuple(pair for pair in sample.split.gold if half[pair[0]] == part)
+        if not gold:
+            raise EvaluationError(f"{sample.split.where}: one half of the source ids has no gold pair; add gold pairs")
+        pairs, mask = sample.pairs, half[sample.pairs.source] == part
+        split = replace(sample.split, name=f"{sample.split.name}, half {part + 1}", gold=gold)
+        halves.append(Mined(split, Pairs(pairs.source[mask], pairs.target[mask], pairs.score[mask])))
+    yield from (*_transfer(halves[1], halves[0]), *_transfer(halves[0], halves[1]))
 
 
 # Which splits are mined, the scored one last, and how thresholds come from them: "transfer" tunes on the sample and
@@ -145,7 +143,7 @@ DESIGNS: dict[str, tuple[tuple[str, ...], Callable[..., Iterator[Cut]]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mining(BaseTask):
+class Mining(SetTask):
     """A mining task: how pairs are mined, and by which design the threshold is tuned and the rest scored.
 
     `k`, `margin`, `direction` and `floor` (the lowest score ever kept) are those of `search.mine`. `repeated` names
@@ -155,20 +153,13 @@ class Mining(BaseTask):
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
-    name: str
+    reads: tuple[str, ...] = ("bucc2018",)
     k: int = 4
     margin: str = "ratio"
     direction: str = "max"
     floor: float | None = None
     repeated: str = "merged"
     design: str = "transfer"
-
-    reads: ClassVar[tuple[str, ...]] = ("bucc2018",)
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """XTREME's copy, where the design needs no training split, and the set itself."""
-        return ("bucc2018",) if TRAINING in DESIGNS[self.design][0] else ("xtreme-bucc2018", "bucc2018")
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> Found:
         """The pairs whose gold is there for every split that the design needs."""
@@ -183,7 +174,7 @@ class Mining(BaseTask):
             cuts, split = list(design(*mined)), mined[-1].split
             pairs = _together([cut.kept for cut in cuts])
             result, items = quality(pairs, split.gold), _items(pairs, split)
-            details: tuple[Detail, ...] = (self._mining(cuts), *_mistakes(pairs, split))
+            details = (self._mining(cuts), *_mistakes(pairs, split))
             for metric in METRICS:
                 value, shown = getattr(result, metric.name), details if metric.main else ()
                 yield metric.score(
@@ -216,12 +207,13 @@ class Mining(BaseTask):
         return Detail("mining", columns, rows)
 
 
+_SAMPLED = ("xtreme-bucc2018", "bucc2018")  # XTREME's copy, which has no training split, and the set itself
 MINING: tuple[Mining, ...] = (
     Mining("bucc/xtreme", floor=POSITIVE),
-    Mining("bucc/oracle", floor=POSITIVE, repeated="kept", design="same"),
+    Mining("bucc/oracle", floor=POSITIVE, repeated="kept", design="same", sets=_SAMPLED),
     Mining("bucc/moco", k=3, margin="distance"),
     Mining("bucc/ease", k=1, margin="absolute", direction="forward"),
-    Mining("bucc/dev-split", floor=POSITIVE, design="halves"),
+    Mining("bucc/dev-split", floor=POSITIVE, design="halves", sets=_SAMPLED),
 )
 
 
@@ -236,10 +228,8 @@ def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.
 
 def _together(parts: Sequence[Pairs]) -> Pairs:
     """The pairs of all parts, best first."""
-    source, target = (np.concatenate([getattr(part, name) for part in parts]) for name in ("source", "target"))
-    score = np.concatenate([part.score for part in parts])
-    order = np.lexsort((target, source, -score))
-    return Pairs(source[order], target[order], score[order])
+    columns = ("source", "target", "score")
+    return ordered(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 
 def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
@@ -265,7 +255,7 @@ def _mistakes(pairs: Pairs, split: Split) -> tuple[Detail, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bitext(BaseTask):
+class Bitext(SetTask):
     """The foreign sentences of gold as queries, English ones as the `corpus`: "all" of the split, or those of "gold".
 
     The nearest by cosine is the answer; where a text is in the corpus twice, the first is found. Accuracy, and
@@ -273,13 +263,7 @@ class Bitext(BaseTask):
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = SEARCHED
-    name: str
     corpus: str = "all"
-
-    @property
-    def reads(self) -> tuple[str, str]:
-        """The files of BUCC, or the copy of MTEB."""
-        return "bucc2018", "BUCC" if self.corpus == "all" else "BUCC.v2"
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, Source, Source]]:
         """Pairs that have gold for the training split, or that MTEB's copy has."""
@@ -307,7 +291,10 @@ class Bitext(BaseTask):
                 details = ()
 
 
-BITEXT: tuple[Bitext, ...] = (Bitext("bucc/mteb"), Bitext("bucc/mteb-v2", corpus="gold"))
+BITEXT: tuple[Bitext, ...] = (  # on the files of BUCC, or on MTEB's copy
+    Bitext("bucc/mteb", ("bucc2018", "BUCC")),
+    Bitext("bucc/mteb-v2", ("bucc2018", "BUCC.v2"), corpus="gold"),
+)
 
 
 def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDArray[np.float32]]:

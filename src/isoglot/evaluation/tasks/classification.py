@@ -340,12 +340,6 @@ class PairProbe(Labelled):
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
     learns: tuple[tuple[str, str], ...] = (("dev", "en"),)
     classes: tuple[str, ...] = ()
-    copies: tuple[str, ...] = ()  # published copies of the set with all that the probe needs
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """What is downloaded, the first by preference."""
-        return self.copies + self.reads
 
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """Accuracy of each language."""
@@ -386,8 +380,12 @@ def _english(code: str) -> tuple[tuple[str, str], ...]:
     return ("train", code), ("dev", code)
 
 
-PAWS_X = PairProbe(
-    "paws-x", ("pawsx",), {"xtreme-7": words("de en es fr ja ko zh")}, classes=("0", "1"), copies=("xtreme-pawsx",)
+PAWS_X = PairProbe(  # XTREME's copy has all that the probe needs
+    "paws-x",
+    ("pawsx",),
+    {"xtreme-7": words("de en es fr ja ko zh")},
+    classes=("0", "1"),
+    sets=("xtreme-pawsx", "pawsx"),
 )
 CLASSIFICATION: tuple[Labelled, ...] = (
     FewShot("mtop", *_MTOP),

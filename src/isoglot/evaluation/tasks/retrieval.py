@@ -146,10 +146,8 @@ def warn_of_repeated(texts: Sequence[str], places: Sequence[str], *, where: str)
     return bool(len(again))
 
 
-@cache
-def _warn(message: str) -> None:
-    """Once: a training run evaluates on the same sentences again and again."""
-    logging.getLogger(__name__).warning(message)
+# Each once: a training run evaluates on the same sentences again and again.
+_warn = cache(logging.getLogger(__name__).warning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,216 @@
+"""`isoglot mine`, `align`, `filter` and `negatives`: verbs of parallel text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, show_json, to_stdout
+from isoglot.cli.options import (
+    NEIGHBOURS,
+    Columns,
+    Device,
+    Json,
+    Loading,
+    Output,
+    Settings,
+    Workers,
+    check_stdout,
+    cluster_of,
+    imported,
+    model_and_files,
+    open_encoder,
+)
+from isoglot.cli.signatures import Of, split
+
+
+def mine(
+    words: Annotated[list[str], typer.Argument(metavar="[MODEL] A [B]")],
+    *,
+    output: Output = Path("-"),
+    settings: Annotated[Settings, Of("mining.pipeline:mine", k=NEIGHBOURS)],
+    estimate: bool = False,
+    keep_all: Annotated[bool, typer.Option("--all")] = False,
+    columns: Columns = "",
+    filters: Annotated[Settings, Of("mining.pipeline:Filters")],
+    check_language: str | None = None,
+    vectors: list[Path] | None = None,
+    computation: Annotated[Settings, Of("mining.pipeline:Computation")],
+    workers: Workers,
+    destination: Annotated[Settings, Of("mining.pipeline:Output", "format", "write_ids", "work", "every")],
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Mine translation pairs from two files, or paraphrases from one.
+
+    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt), or one
+                    to mine paraphrases; - for stdin
+    threshold       minimum score; default: estimated, or none where that is not reliable
+    gold            file of known pairs (ids or line numbers) to tune the threshold on
+    ids             read lines of id, tab, sentence
+    output          output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
+    estimate        use the estimated threshold even where it is not reliable
+    keep_all        keep all pairs
+    check_language  drop lines in other languages, judged by script or by a Python function module:name
+    vectors         NumPy file of vectors, instead of MODEL, one per text file; repeatable
+    """
+    from isoglot import mining
+    from isoglot.data.formats import columns_of
+
+    if str(output) != "-":
+        on_interrupt("run the same command again to resume")
+    check_stdout(output, as_json)
+    model, files = (None, words) if vectors else model_and_files(words, most=2)
+    if estimate + keep_all + ("threshold" in settings) > 1:
+        raise typer.BadParameter("--threshold, --estimate and --all exclude each other; choose one")
+    settings |= {"threshold": "estimate"} if estimate else {"threshold": "all"} if keep_all else {}
+    judge: Any = check_language
+    if check_language not in (None, "script"):
+        judge = imported("--check-language", check_language, "script, or module:name of a function from text to code")
+    with (
+        Progress("mining", unit="sentences") as bar,
+        from_stdin(*map(Path, files)) as texts,
+        to_stdout(output, destination.get("format", "tsv")) as target,
+    ):
+        pairs = mining.mine(
+            model, *texts, columns=columns_of(columns), vectors=vectors or None, device=device, progress=bar,
+            report=say, filters=mining.Filters(**filters, check_language=judge),
+            output=mining.Output(target, **destination),
+            computation=mining.Computation(**computation, cluster=cluster_of(workers)), **settings,
+        )  # fmt: skip
+    say(f"{len(pairs):,} pairs" + (f": {output}" if str(output) != "-" else ""))
+    if as_json:
+        show_json({"output": str(output), "pairs": len(pairs)})
+
+
+SETTINGS = ("most", "skip", "width", "min_score", "split", "languages", "format", "write_ids", "device")
+
+
+def align(
+    words: Annotated[list[str], typer.Argument(metavar="[MODEL] A B")],
+    *,
+    output: Output = Path("-"),
+    settings: Annotated[Settings, Of("mining.alignment:align", *SETTINGS, device=typer.Option(metavar="DEVICE"))],
+    columns: Columns = "",
+    as_json: Json = False,
+) -> None:
+    """Align the sentences of two versions of one document, in order.
+
+    words   model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt); - for stdin
+    output  output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
+    """
+    from isoglot import mining
+    from isoglot.core.errors import IsoglotError
+    from isoglot.data.formats import columns_of
+
+    check_stdout(output, as_json)
+    model, files = model_and_files(words, most=2)
+    if len(files) < 2:
+        raise IsoglotError(f"align: {files[0]} is the only file; pass both versions of the document")
+    with (
+        Progress("encoding", unit="texts") as bar,
+        from_stdin(*map(Path, files)) as texts,
+        to_stdout(output, settings.get("format", "tsv")) as target,
+    ):
+        alignments = mining.align(
+            *texts, model=model, columns=columns_of(columns), output=target, progress=bar, report=say,
+            **settings,
+        )  # fmt: skip
+    say(f"{len(alignments):,} alignments" + (f": {output}" if str(output) != "-" else ""))
+    if as_json:
+        show_json(
+            {"output": str(output), "alignments": len(alignments), "counts": dict(sorted(alignments.counts.items()))}
+        )
+
+
+def filter(
+    pairs: Path,
+    *,
+    output: Output,
+    model: str | None = None,
+    settings: Annotated[Settings, Of("mining.filtering:judged", k=NEIGHBOURS)],
+    dropped: Path | None = None,
+    languages: str = "",
+    columns: Columns = "",
+    loading: Loading,
+    as_json: Json = False,
+) -> None:
+    """Drop noisy translations from parallel text, by the margin of a model's vectors.
+
+    pairs      pairs or larger groups: a .tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po or .xliff file, or a
+               folder of aligned files; - for JSON lines on stdin
+    output     output file: JSON lines, or TMX by its suffix; - for stdout
+    model      model: a folder, a packaged name, or a hub id; default: the default model
+    dropped    output file for the dropped groups
+    languages  languages of the columns, separated by commas; default: from the file
+    """
+    from isoglot.core.errors import OutputError
+    from isoglot.data.files import check_outputs
+    from isoglot.data.formats import columns_of
+    from isoglot.mining.filtering import filter_file
+
+    check_stdout(output, as_json)
+    for path in (output, dropped):
+        if path is not None and str(path) != "-" and path.suffix.lower() not in ("", ".jsonl", ".tmx"):
+            raise OutputError(f"{path}: filter writes JSON lines and TMX; choose a name that ends in .jsonl or .tmx")
+    with from_stdin(pairs, suffix=".jsonl") as (source,), to_stdout(output, "jsonl") as target:
+        check_outputs(target, dropped, inputs=[source, model])
+        encoder = open_encoder(model, **loading)
+        with Progress("filtering", unit="bytes") as progress:
+            counts = filter_file(
+                encoder,
+                source,
+                target,
+                dropped=dropped,
+                languages=languages,
+                columns=columns_of(columns),
+                progress=progress,
+                **settings,
+            )
+    if as_json:
+        show_json({"output": str(output), "dropped": dropped and str(dropped), "counts": counts})
+    for name, found in counts.items():
+        say(f"{name}: {', '.join(f'{count:,} {what}' for what, count in sorted(found.items()))}")
+
+
+def negatives(
+    words: Annotated[list[str], typer.Argument(metavar="[MODEL] PAIRS")],
+    *,
+    output: Output,
+    settings: Annotated[Settings, Of("mining.negatives:add_hard_negatives", "count")],
+    languages: str = "",
+    leakage: list[str] | None = None,
+    loading: Loading,
+) -> None:
+    """Mine hard negatives for pairs: the nearest targets that are not translations.
+
+    words      model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - for
+               JSON lines from stdin
+    output     output file of JSON lines, one pair per line; - for stdout
+    languages  the two languages, separated by a comma; default: from the file or folder
+    leakage    test file or folder whose sentences are excluded; repeatable
+    """
+    from isoglot.data.files import check_output
+    from isoglot.data.readers.jsonl import write_jsonl
+    from isoglot.mining.negatives import add_hard_negatives, read_pairs
+
+    model, (file,) = model_and_files(words, most=1)
+    tests = [_place(path) for path in leakage or []]
+    with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
+        check_output(target, inputs=[model, pairs, *tests])
+        groups = read_pairs(pairs, languages=split(languages), leakage=tests)
+        encoder = open_encoder(model, **loading)
+        with Progress("encoding") as progress:
+            mined = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
+        write_jsonl(target, mined)
+    say(f"{len(mined):,} pairs with up to {settings['count']} hard negatives each: {output}")
+
+
+def _place(path: str) -> Path:
+    if not path.startswith("bundled:"):
+        return Path(path)
+    from isoglot.data.files import BUNDLED  # which needs torch
+
+    return BUNDLED / path.removeprefix("bundled:")

@@ -156,7 +156,7 @@ def test_other_encodings_are_refused(tmp_path, encoding, reader):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(CorpusError) as caught:
         list(reader(path))
-    assert str(caught.value).startswith((f"{path}:1: ", f"{path}: not a MediaWiki XML dump: line 1: "))
+    assert str(caught.value).startswith(f"{path}:1: ")
     assert one_line(caught.value)
     assert len(str(caught.value)) < len(str(path)) + 200
 

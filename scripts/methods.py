@@ -32,8 +32,8 @@ from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.entity_vectors import align, write_vectors
 from isoglot.data.files import BUNDLED, atomic_write, read_lines
 from isoglot.data.join import join
+from isoglot.data.readers.aligned import read_folder
 from isoglot.data.readers.entities import SENTENCES, TABLE
-from isoglot.data.readers.folder import read_folder
 from isoglot.data.readers.jsonl import read_jsonl, write_jsonl
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
 from isoglot.training import recipe as recipes

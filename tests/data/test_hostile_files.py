@@ -118,10 +118,7 @@ def test_namespaces_that_are_no_numbers_name_the_line(tmp_path, number):
 
 # Encodings
 
-WRITTEN = {
-    **{"KOI8-R": "привет", "windows-1251": "привет", "windows-1256": "مرحبا", "ISO-8859-1": "Grüße"},
-    **{"iso-8859-15": "5 €", "TIS-620": "สวัสดี", "us-ascii": "hello"},
-}
+WRITTEN = {"KOI8-R": "привет", "windows-1256": "مرحبا", "iso-8859-15": "5 €", "TIS-620": "สวัสดี", "us-ascii": "hello"}
 
 
 @pytest.mark.parametrize("encoding", WRITTEN)
@@ -156,48 +153,24 @@ def test_other_encodings_are_refused(tmp_path, encoding, reader):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(CorpusError) as caught:
         list(reader(path))
-    assert str(caught.value).startswith((f"{path}:1: ", f"{path}: not a MediaWiki XML dump: line 1: "))
+    assert str(caught.value).startswith(f"{path}:1: ")
     assert one_line(caught.value)
     assert len(str(caught.value)) < len(str(path)) + 200
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    encoding=st.one_of(
-        st.text(st.characters(exclude_categories=["Cs"]), max_size=15),
-        st.sampled_from([*REFUSED, *WRITTEN, "utf_8_sig", "latin1", "hz", "cp65001", "iso2022_kr", "quopri", "bz2"]),
-    ),
-    body=st.one_of(st.binary(max_size=30), st.just(TMX.format(code="de", text="+ADw-a").encode())),
-)
-@example(encoding="latin1", body=b"<tu>\xe4</tu>")
-def test_any_declared_encoding_is_read_or_refused(tmp_path_factory, encoding, body):
-    path = tmp_path_factory.mktemp("enc") / "a.tmx"
-    path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>'.encode() + body)
-    for reader in (read_tmx, read_dump):
-        try:
-            list(reader(path))
-        except CorpusError as error:
-            check(error, str(path))
 
 
 # XML that is well-formed and hostile
 
 
-@pytest.mark.parametrize("depth", [3_000, 200_000])
 @pytest.mark.parametrize("reader", [read_tmx, read_dump])
-def test_deep_nesting_is_refused(tmp_path, depth, reader):
-    path = tmp_path / "a.xml"
-    root = "tmx" if reader is read_tmx else "mediawiki"
-    path.write_text(f"<{root}><tu><tuv xml:lang='de'><seg>{'<hi>' * depth}x{'</hi>' * depth}</seg></tuv></tu></{root}>")
+def test_deep_nesting_is_refused(tmp_path, reader):
+    path, root = tmp_path / "a.xml", "tmx" if reader is read_tmx else "mediawiki"
+    text = f"<{root}><tu><tuv xml:lang='de'><seg>{{}}</seg></tuv></tu></{root}>"
+    path.write_text(text.format("<hi>" * 200_000 + "x" + "</hi>" * 200_000))
     with pytest.raises(CorpusError, match=rf"a\.xml:1: more than {xml_stream.DEEPEST} elements"):
         list(reader(path))
-
-
-def test_nesting_up_to_the_limit_is_read(tmp_path):
     depth = xml_stream.DEEPEST - 5
-    path = tmp_path / "a.tmx"
-    path.write_text(TMX.format(code="de", text=f"{'<hi>' * depth}x{'</hi>' * depth}"))
-    assert next(read_tmx(path)).texts == ("x",)
+    path.write_text(text.format("<hi>" * depth + "x" + "</hi>" * depth))
+    assert [group.texts for group in reader(path)] == [("x",)] * (reader is read_tmx)
 
 
 BOMB = "<!ENTITY a '" + "x" * 100 + "'>" + "".join(f"<!ENTITY a{i} '{'&a;' * 100}'>" for i in range(5))
@@ -308,9 +281,8 @@ def saved(table):
 def test_binary_files_are_called_by_their_name(tmp_path, content, kind, pack):
     path = tmp_path / "a.tsv"
     path.write_bytes(pack(content))
-    with pytest.raises(CorpusError) as caught:
+    with pytest.raises(CorpusError, match=kind) as caught:
         list(read_lines(path))
-    assert kind in str(caught.value)
     assert one_line(caught.value)
 
 
@@ -330,13 +302,7 @@ def test_only_regular_files_are_read(tmp_path):
         open_table(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "reader",
-    [
-        *(read_lines, read_tsv, read_tmx, read_jsonl, read_nli, read_moses, read_entities, read_xnli, read_dump),
-        open_table,
-    ],
-)
+@pytest.mark.parametrize("reader", [read_tmx, read_moses, read_entities, read_xnli, read_dump, open_table])
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
 def test_paths_that_cannot_be(tmp_path, reader, name):
     with pytest.raises(IsoglotError) as caught:
@@ -384,12 +350,10 @@ def test_what_is_read_as_a_number_is_finite(value):
 @example("9" * 5000)
 def test_whole_numbers(text):
     try:
-        found = whole(text)
+        assert abs(whole(text)) < 10**18
+        assert whole(text) == int(text)
     except ValueError as error:
         check(error, "")
-    else:
-        assert found == int(text)
-        assert abs(found) < 10**18
 
 
 @pytest.mark.parametrize("line", ['"\\ud800"', "[" * 100_000, "5", "null", '{"a": 1}', '"a" "b"', "NaN"])
@@ -429,43 +393,26 @@ def header(text, data=b""):
     return b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text.encode("latin-1") + data
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        saved(np.array([[{}]], object)),
-        saved(np.zeros(2, [("a", "<f4"), ("b", "<i4")])),
-        saved(np.zeros((2, 2), [("a", "<f4")])),
-        saved(np.zeros(5)),
-        saved(np.zeros((2, 2, 2))),
-        saved(np.zeros(())),
-        saved(np.zeros((2, 2), complex)),
-        saved(np.zeros((2, 2), np.longdouble)),
-        saved(np.zeros((2, 2), int)),
-        saved(np.zeros((2, 2), bool)),
-        saved(np.array([["a"]])),
-        saved(np.zeros((3, 0))),
-        saved(np.zeros((100, 4)))[:-1],
-        saved(np.zeros((100, 4)))[:90],
-        saved(np.zeros((100, 4)))[:9],
-        gzip.compress(saved(np.zeros((2, 2))), mtime=0),
-        zipped(),
-        b"\x80\x04\x95\x0b\0\0\0\0\0\0\0}\x94.",
-        b"",
-        b"1 2 3\n",
-        header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 4)}\n", bytes(64)),
-        header("{'descr': '<f4', 'fortran_order': False, 'shape': (" + "9" * 30 + ", 4)}\n", bytes(64)),
-        header("{'descr': '<f4', 'fortran_order': False, 'shape': ('a', 4)}\n", bytes(64)),
-        header("(" * 5000),
-        header("__import__('os').abort()"),
-    ],
-)
+TABLE = saved(np.zeros((100, 4)))
+SHAPE = "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, 4)}}\n"
+NO_TABLES = [
+    *(saved(np.zeros(shape)) for shape in (5, (2, 2, 2), (), (3, 0))),
+    *(saved(np.zeros((2, 2), kind)) for kind in (complex, np.longdouble, int, bool, [("a", "<f4")])),
+    *(saved(np.array([[cell]])) for cell in ("a", {})),
+    *(TABLE[:size] for size in (-1, 90, 9, 0)),
+    *(header(SHAPE.format(size), bytes(64)) for size in ("-1", "9" * 30, "'a'")),
+    *(header(text) for text in ("(" * 5000, "__import__('os').abort()")),
+    *(gzip.compress(TABLE, mtime=0), zipped(), b"\x80\x04\x95\x0b\0\0\0\0\0\0\0}\x94.", b"1 2 3\n"),
+]
+
+
+@pytest.mark.parametrize("content", NO_TABLES)
 def test_files_that_are_no_table_of_vectors(tmp_path, content):
     path = tmp_path / "v.npy"
     path.write_bytes(content)
     with pytest.raises(CorpusError) as caught:
         open_table(path)
-    assert str(caught.value).startswith(str(path))
-    assert one_line(caught.value)
+    check(caught.value, str(path))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])

@@ -75,10 +75,10 @@ def test_not_closed_but_otherwise_whole(tmp_path):
     "content, words",
     [
         (b"<html><body>sorry</body></html>", "not a MediaWiki XML dump: its first element is <html>"),
-        (b"id\ttitle\n", "not a MediaWiki XML dump: line 1"),
-        (b"\x00\x01\x02\x03", "not a MediaWiki XML dump"),
+        (b"id\ttitle\n", "not well-formed XML"),
+        (b"\x00\x01\x02\x03", "not well-formed XML"),
         (b"", "no text"),
-        (b"   \n", "not a MediaWiki XML dump: it contains no XML"),
+        (b"   \n", "the XML is cut short (no element found)"),
         (xml(*PAGES).replace("en.wikipedia", "www.wikidata").encode(), "is a dump of www.wikidata.org"),
         (b"<mediawiki><page><title>A</title></page></mediawiki>", "de=FILE"),
     ],
@@ -89,7 +89,7 @@ def test_what_is_no_dump_is_one_line(tmp_path, content, words):
     with pytest.raises(CorpusError) as caught:
         read(path)
     assert words in str(caught.value)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(f"{path}:")
     assert "\n" not in str(caught.value)
 
 

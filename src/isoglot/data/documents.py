@@ -14,7 +14,7 @@ from typing import Any
 
 from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import collect, first_bytes, read_lines
-from isoglot.data.xml_stream import LONGEST_TEXT, XmlStream
+from isoglot.data.xml_stream import LONGEST_TEXT, read_events
 
 LARGEST = 1 << 28  # bytes of the text of a DOCX document when unpacked, and characters of Markdown
 _LONGEST_PARAGRAPH = 100_000  # characters; of Markdown that is not one, a parser's time is quadratic
@@ -29,6 +29,7 @@ _BREAK = re.compile(r"<br\b", re.IGNORECASE)
 _TIMES = re.compile(r"\s*(?:\d+:)?\d+:\d+[.,]\d+\s*-->\s*(?:\d+:)?\d+:\d+[.,]\d+")
 _TAGS = re.compile(r"</?[a-zA-Z][^<>]*>|\{\\[^{}]*\}")  # of HTML and of SubStation Alpha
 _DOCX_TEXT = "word/document.xml"
+_DOCX_BORDERS = ("w:p", "w:br", "w:cr")
 _BLOCK = 1 << 16
 
 
@@ -175,29 +176,16 @@ def read_docx(path: str | Path) -> Iterator[str]:
 
 
 def _docx_texts(path: str | Path, member: Any) -> Iterator[str]:
-    texts, within, fallbacks = _Gathered(path), list[str](), 0
-
-    def start(name: str, _attributes: dict[str, str]) -> None:
-        nonlocal fallbacks
-        within.append(name)
-        fallbacks += name == "mc:Fallback"  # repeats what precedes it, for older programs
-        if name in ("w:p", "w:br", "w:cr"):
+    texts, within = _Gathered(path), list[str]()
+    for kind, _, text, _ in read_events(path, ["p"], blocks=iter(lambda: member.read(_BLOCK), b"")):
+        if kind == "start":
+            within.append(text)
+            if text == "w:tab":
+                texts.add(" ")
+        elif kind == "end":
+            within.pop()
+        elif within[-1] == "w:t" and "mc:Fallback" not in within:  # which repeats what precedes it, for older programs
+            texts.add(text)
+        if kind != "text" and text in _DOCX_BORDERS:
             texts.end()
-        elif name == "w:tab":
-            texts.add(" ")
-
-    def end(name: str) -> None:
-        nonlocal fallbacks
-        within.pop()
-        fallbacks -= name == "mc:Fallback"
-        if name == "w:p":
-            texts.end()
-
-    def add(data: str) -> None:
-        if within[-1] == "w:t" and not fallbacks:
-            texts.add(data)
-
-    stream = XmlStream(path, start=start, end=end, text=add, blocks=iter(lambda: member.read(_BLOCK), b""))
-    for _ in stream.blocks():
-        yield from texts.take()
-    stream.close()
+            yield from texts.take()

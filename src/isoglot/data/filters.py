@@ -33,7 +33,7 @@ from isoglot.data.formats import input_format, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list, matches
 from isoglot.data.readers.jsonl import read_jsonl
-from isoglot.data.readers.tmx import read_tmx
+from isoglot.data.readers.translations import read_tmx
 
 BLOCK = 4096  # groups compared at a time
 

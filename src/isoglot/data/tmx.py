@@ -1,4 +1,4 @@
-"""Writing TMX 1.4, the exchange format of translation memories; `readers/tmx.py` reads it."""
+"""Writing TMX 1.4, the exchange format of translation memories; `readers/translations.py` reads it."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
 from isoglot.data.numbers import finite
 from isoglot.data.readers import read
-from isoglot.data.readers.moses import read_moses
-from isoglot.data.readers.tmx import read_tmx
+from isoglot.data.readers.aligned import read_moses
+from isoglot.data.readers.translations import read_tmx
 from isoglot.data.readers.tsv import IGNORED, SCORE
 from isoglot.index.store import Sentence
 from isoglot.index.units import named

@@ -7,17 +7,18 @@ reported. A file that is not a dump, or is damaged in the middle, is an error th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import CutShortError
 from isoglot.data.numbers import whole
-from isoglot.data.xml_stream import Gathered, XmlError, XmlStream
+from isoglot.data.xml_stream import read_events
 from isoglot.wikipedia.titles import WIKIS, Names, language_of
 
-_KEPT = frozenset({"title", "ns", "text", "dbname", "base", "namespace"})
+# Elements whose text is kept until the page is complete.
+_FIELDS = frozenset({"page", "title", "ns", "text", "dbname", "base", "namespace"})
 # The target of a redirect: in a page marked as a redirect, and in one without the mark.
 _REDIRECT = (
     re.compile(r"\s*#\w+\s*(?::\s*)?\[\[([^\]|#\n]+)"),
@@ -52,134 +53,109 @@ def open_dump(name: str, *, project: str = "wikipedia") -> Dump:
     code, equals, rest = name.partition("=")
     path = Path(rest if equals and not Path(name).exists() else name)
     wanted = code.strip().lower().replace("_", "-") if path != Path(name) else ""
-    reader = _Reader(path)
-    for _ in reader.pages(lambda _message: None, head=True):
-        break
-    wiki = wanted or reader.wiki(project)
-    return Dump(path, Names(wiki, reader.namespaces, reader.first_letter), language_of(wiki, file=path))
+    head = _Head()
+    next(_read(path, head, lambda _message: None), None)
+    wiki = wanted or head.find_wiki(project, path)
+    return Dump(path, Names(wiki, head.namespaces, head.first_letter), language_of(wiki, file=path))
 
 
 def pages(dump: Dump, report: Callable[[str], None]) -> Iterator[Page]:
     """The complete pages in order. `report` is called once if the dump is truncated.
 
-    Raises `CorpusError` with the line for malformed XML (see `XmlStream`) and for a namespace without a number.
+    Raises `CorpusError` with the line for malformed XML (see `read_events`) and for a namespace without a number.
     """
-    yield from _Reader(dump.path).pages(report)
+    yield from filter(None, _read(dump.path, _Head(), report))
 
 
-class _Reader:
-    """Events of the XML to pages; knows the head when the first page begins."""
+@dataclass(slots=True)
+class _Head:
+    """What stands in a dump before its pages."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stream = XmlStream(path, start=self._start, end=self._end, text=self._text)
-        self._fields: dict[str, str] = {}
-        self._gathered = Gathered(self._stream, "text")
-        self._gathering = False
-        self._attributes: dict[str, str] = {}
-        self._ready: list[Page] = []
-        self._root = ""
-        self._in_page = False
-        self._head: dict[str, str] = {}
-        self._begun = False
-        self.namespaces: dict[str, int] = {}
-        self.first_letter = True
+    lang: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    namespaces: dict[str, int] = field(default_factory=dict)
+    first_letter: bool = True
 
-    def pages(self, report: Callable[[str], None], *, head: bool = False) -> Iterator[Page]:
-        try:
-            for _ in self._stream.blocks():
-                if head and self._begun:
-                    return
-                yield from self._ready
-                self._ready.clear()
-        except CutShortError as error:
-            if not self._begun:
-                raise
-            report(str(error).partition(";")[0] + "; the complete part was read")
-            return
-        except XmlError as error:
-            if self._begun:
-                raise
-            raise self._no_dump(f"line {error.line}: {error.why}") from None
-        if not self._root:
-            raise self._no_dump("it contains no XML")
-        if self._stream.depth:
-            report(f"{self._path}: truncated after line {self._stream.line}; the complete part was read")
-
-    def wiki(self, project: str) -> str:
-        """Code of the wiki of the project, from the header. Raises `CorpusError` if the header names none."""
-        base, name = self._head.get("base", ""), self._head.get("dbname", "")
-        if found := re.match(rf"https?://([a-z-]+)\.(?:m\.)?{project}\.org/", base):
-            return found[1]
+    def find_wiki(self, project: str, path: Path) -> str:
+        """Code of the wiki of the project. Raises `CorpusError` if the header names none."""
+        base = self.fields.get("base", "")
+        if match := re.match(rf"https?://([a-z-]+)\.(?:m\.)?{project}\.org/", base):
+            return match[1]
         if base:
             host = base.split("/")[2] if base.count("/") > 1 else base
-            raise CorpusError(
-                f"is a dump of {host}, not of a {project.title()}; to read it as German, pass de=FILE", file=self._path
-            )
-        for code in (
-            name.removesuffix("wiki" if project == "wikipedia" else project).replace("_", "-"),
-            self._head.get("lang", ""),
-        ):
+            problem = f"is a dump of {host}, not of a {project.title()}; to read it as German, pass de=FILE"
+            raise CorpusError(problem, file=path)
+        name = self.fields.get("dbname", "").removesuffix("wiki" if project == "wikipedia" else project)
+        for code in (name.replace("_", "-"), self.lang):
             if code in WIKIS:
                 return code
-        raise CorpusError(f"does not name its {project.title()}; pass CODE=FILE, for German de=FILE", file=self._path)
+        raise CorpusError(f"does not name its {project.title()}; pass CODE=FILE, for German de=FILE", file=path)
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if not self._root:
-            self._root = name
-            if name != "mediawiki":
-                raise self._no_dump(f"its first element is <{name[:40]}>")
-            self._head["lang"] = attributes.get("xml:lang", "")
-        if name == "page":
-            self._begun = self._in_page = True
-            self._fields = {}
-        elif name == "redirect":
-            self._fields["redirect"] = attributes.get("title", "")
-        elif name in _KEPT:
-            self._gathering, self._attributes = True, attributes
-            self._gathered.clear()
-
-    def _text(self, data: str) -> None:
-        if self._gathering:
-            self._gathered.add(data)
-
-    def _end(self, name: str) -> None:
-        if name in _KEPT and self._gathering:
-            value, self._gathering = self._gathered.take(), False
-            if name == "namespace":
-                self._namespace(value)
-            elif self._in_page:
-                self._fields[name] = value
-            else:
-                self._head[name] = value
-        elif name == "page":
-            self._in_page = False
-            self._ready.append(self._page(self._fields))
-
-    def _page(self, fields: dict[str, str]) -> Page:
-        title, text, target = fields.get("title", ""), fields.get("text", ""), fields.get("redirect")
-        # Dumps before 2012 have no <ns> and no redirect target: these come from the title and the text.
-        prefix = title.partition(":")[0].strip().lower().replace(" ", "_")
-        namespace = fields.get("ns", "").strip()
-        number = self._number(namespace, "<ns>") if namespace else self.namespaces.get(prefix, 0)
-        if not target and (found := _REDIRECT[target is None].match(text)):
-            target = found[1]
-        return Page(title, number, target, text)
-
-    def _namespace(self, name: str) -> None:
-        number = self._number(self._attributes.get("key", "0"), "the key of a <namespace>")
+    def add_namespace(self, name: str, attributes: Mapping[str, str], path: Path, line: int) -> None:
+        """Add a name of a namespace. Raises `CorpusError` if it has no number."""
+        number = _number(attributes.get("key", "0"), "the key of a <namespace>", path, line)
         if name:
-            self.namespaces[name.strip().lower().replace(" ", "_")] = number
+            self.namespaces[_normal(name)] = number
         if number == 0:
-            self.first_letter = self._attributes.get("case", "first-letter") == "first-letter"
+            self.first_letter = attributes.get("case", "first-letter") == "first-letter"
 
-    def _number(self, text: str, what: str) -> int:
-        try:
-            return whole(text)
-        except ValueError as error:
-            raise self._stream.error(f"{what} must be the number of a namespace, but {error}; fix it") from None
 
-    def _no_dump(self, why: str) -> CorpusError:
-        return CorpusError(
-            f"not a MediaWiki XML dump: {why}; pass a file such as pages-articles.xml.bz2", file=self._path
-        )
+def _read(path: Path, head: _Head, report: Callable[[str], None]) -> Iterator[Page | None]:
+    """The pages, and None before each."""
+    fields, begun = head.fields, False
+    try:
+        for tag, line, text, attributes in _read_tags(path):
+            if tag == "mediawiki":
+                head.lang = attributes.get("xml:lang", "")
+            elif tag == "page":
+                fields, begun = {}, True
+                yield None
+            elif tag == "/page":
+                yield _page(fields, head, path, line)
+            elif tag == "/namespace":
+                head.add_namespace(text, attributes, path, line)
+            elif tag[0] == "/":
+                fields[tag[1:]] = attributes.get("title", "") if tag == "/redirect" else text
+    except CutShortError as error:
+        if not begun:
+            raise
+        report(str(error).partition(";")[0] + "; the complete part was read")
+
+
+def _read_tags(path: Path) -> Iterator[tuple[str, int, str, Mapping[str, str]]]:
+    """Each tag (`ns`, `/ns`), its line, the text before it, and the attributes of the last one that opened."""
+    pieces: list[str] = []
+    opened: Mapping[str, str] | None = None
+    for kind, line, text, attributes in read_events(path, _FIELDS):
+        if kind == "text":
+            pieces.append(text)
+            continue
+        if opened is None and text != "mediawiki":
+            problem = f"not a MediaWiki XML dump: its first element is <{text[:40]}>"
+            raise CorpusError(f"{problem}; pass a file such as pages-articles.xml.bz2", file=path)
+        opened = attributes if opened is None or kind == "start" else opened
+        yield text if kind == "start" else f"/{text}", line, "".join(pieces), opened
+        pieces = []
+
+
+def _page(fields: dict[str, str], head: _Head, path: Path, line: int) -> Page:
+    title, text, target = fields.get("title", ""), fields.get("text", ""), fields.get("redirect")
+    # Dumps before 2012 have no <ns> and no redirect target: these come from the title and the text.
+    namespace = fields.get("ns", "").strip()
+    number = head.namespaces.get(_normal(title.partition(":")[0]), 0)
+    number = _number(namespace, "<ns>", path, line) if namespace else number
+    if not target and (match := _REDIRECT[target is None].match(text)):
+        target = match[1]
+    return Page(title, number, target, text)
+
+
+def _normal(namespace: str) -> str:
+    return namespace.strip().lower().replace(" ", "_")
+
+
+def _number(text: str, what: str, path: Path, line: int) -> int:
+    try:
+        return whole(text)
+    except ValueError as error:
+        problem = f"{what} must be the number of a namespace, but {error}; fix it"
+        raise CorpusError(problem, file=path, line=line) from None

@@ -65,7 +65,7 @@ def test_the_declared_encoding_and_compression_are_read(tmp_path):
 def test_truncated_xml_names_the_line_after_the_good_units(tmp_path):
     path = write(tmp_path / "a.tmx", unit(en="one"), unit(en="two"), "<tu><tuv xml:lang='en'><seg>thr", end="")
     groups = []
-    with pytest.raises(CorpusError, match=r"a\.tmx:6: not well-formed XML, cut short"):
+    with pytest.raises(CorpusError, match=r"a\.tmx:6: the XML is cut short"):
         groups.extend(read_tmx(path))
     assert [group.texts for group in groups] == [("one",), ("two",)]
 

@@ -55,11 +55,11 @@ LABELLED = [
     ("a.tsv", "a\tb\tneutral\na\tb\tperhaps\n", r"a\.tsv:2: .*'perhaps' .*entailment, neutral"),
     ("a.tsv", "a\tb\tneutral\na\tb\n", r"a\.tsv:2: .*2 columns where 3"),
     ("a.tsv", "a\t\tneutral\n", r"a\.tsv:1: the hypothesis is empty"),
-    ("a.tsv", "a\tb\tc\n", r"a\.tsv:1: no column for the premise \(sentence1, premise"),
-    ("a.jsonl", '{"premise": "a", "hypothesis": "b"}', r"a\.jsonl:1: no column for the label"),
+    ("a.tsv", "a\tb\tc\n", r"a\.tsv:1: has the columns 'a, b, c', and not those of premise"),
+    ("a.jsonl", '{"premise": "a", "hypothesis": "b"}', r"a\.jsonl:1: has the columns 'premise, hypothesis', and not"),
     ("a.jsonl", '{"premise": ["a"], "hypothesis": "b", "label": 1}', r"a\.jsonl:1: contains a JSON dict or list"),
     ("a.jsonl", "[]\n", r"a\.jsonl:1: contains a JSON list; write one object per line"),
-    ("a.jsonl", "{}\n", r"a\.jsonl:1: no column for the premise"),
+    ("a.jsonl", "{}\n", r"a\.jsonl:1: has the columns '', and not"),
     ("a.jsonl", "{\n", r"a\.jsonl:1: is not JSON"),
 ]
 TMX = [

@@ -19,18 +19,13 @@ from isoglot.core.options import check_values
 from isoglot.core.plugins import Registry
 from isoglot.data.formats import DOCUMENTS, input_format
 from isoglot.data.groups import Group
-from isoglot.data.readers.dataset import read_dataset
+from isoglot.data.readers.aligned import read_folder, read_moses
 from isoglot.data.readers.entities import read_entities
-from isoglot.data.readers.folder import read_folder
-from isoglot.data.readers.jsonl import read_jsonl
-from isoglot.data.readers.moses import read_moses
-from isoglot.data.readers.nli import read_nli
-from isoglot.data.readers.po import read_po
+from isoglot.data.readers.jsonl import read_dataset, read_jsonl
+from isoglot.data.readers.nli import read_nli, read_xnli
 from isoglot.data.readers.sentences import read_sentences
-from isoglot.data.readers.tmx import read_tmx
+from isoglot.data.readers.translations import read_po, read_tmx, read_xliff
 from isoglot.data.readers.tsv import read_tsv
-from isoglot.data.readers.xliff import read_xliff
-from isoglot.data.readers.xnli import read_xnli
 
 __all__ = [
     "READERS",

@@ -1,16 +1,21 @@
-"""Line-aligned files: line i of every file has the same meaning. Shared by the readers `moses` and `folder`."""
+"""Line-aligned files: line i of every file has the same meaning.
+
+`read_moses` reads two files that differ in the language at the end of their names, `read_folder` the layout of N-way
+parallel sets such as NTREX, FLORES and Multi30k, one file per language.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from itertools import zip_longest
 from pathlib import Path
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import read_lines, without_compression
 from isoglot.data.groups import Group
-from isoglot.data.languages import is_language
+from isoglot.data.languages import canonical, canonical_list, is_language, matches
 
 # File extensions that are also language codes, but not meant as such.
 _ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "tmx", "tsv", "txt", "xml", "zip"}
@@ -61,3 +66,111 @@ def read_aligned(
         counts["shortened" if len(kept) >= 2 else "empty"] += 1
         if len(kept) >= 2:
             yield Group(tuple(text for text, _ in kept), tuple(language for _, language in kept))
+
+
+def read_moses(
+    path: str | Path,
+    *,
+    other: str | Path | None = None,
+    languages: str | Iterable[str] | None = None,
+    skip_empty: bool = False,
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
+    """Pairs from two line-aligned files, the sentence of the first file or language in slot 0.
+
+    `path` is the common prefix of both names (`OpenSubtitles.de-en` for `OpenSubtitles.de-en.de` and `....en`,
+    compressed or not), or, with `other`, the first of the two files; `other` may be relative to its folder. The
+    languages are inferred from the names unless `languages` has two. Blank lines as in `read_aligned`. Raises
+    `CorpusError` if the files or languages can't be inferred.
+    """
+    wanted = None if languages is None else canonical_list(languages, file=path)
+    if wanted is not None and len(wanted) != 2:
+        raise CorpusError(f"a pair has two languages, not {len(wanted)}: {', '.join(wanted)}", file=path)
+    files = _pair(Path(path), wanted) if other is None else _given(Path(path), Path(other), wanted)
+    yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
+
+
+def _given(path: Path, other: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
+    paths = (path, other if other.exists() else path.parent / other)
+    if wanted is not None:
+        return list(zip(paths, wanted, strict=True))
+    files = []
+    for path in paths:
+        _, code = split_name(path.name)
+        if code is None:
+            raise CorpusError("has no language at the end of its name; pass languages=", file=path)
+        files.append((path, canonical(code)))
+    return files
+
+
+def _pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
+    found: dict[str, Path] = {}
+    for file in sorted(prefix.parent.glob("*")) if prefix.parent.is_dir() else []:
+        stem, code = split_name(file.name)
+        if code is not None and stem == prefix.name:
+            found.setdefault(canonical(code), file)
+    named = wanted or [*map(canonical, pair_in_name(prefix.name) or found)]
+    missing = [language for language in named if language not in found]
+    if missing or len(named) != 2:
+        shown = ", ".join(file.name for file in found.values()) or "none"
+        lacking = f"no file for {', '.join(missing)}" if missing else f"two files are needed, not {len(found)}"
+        raise CorpusError(
+            f"{lacking}; files {prefix.name}.<language> here: {shown}; pass languages= or other=", file=prefix
+        )
+    return [(found[language], language) for language in named]
+
+
+def read_folder(
+    path: str | Path,
+    *,
+    sets: str | None = None,
+    languages: str | Iterable[str] | None = None,
+    skip_empty: bool = False,
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
+    """One group per line from files `<name>.<language>[.txt][.gz|.xz|.bz2]` or `<language>...`, sorted by language.
+
+    Files of equal name, in the folder or below it, are one line-aligned set; the endings `-src` and `-ref` of WMT names
+    do not count. A set in a subfolder is called `<subfolder>/<name>`, or `<subfolder>` if its files are named by
+    language alone. A folder with several sets (train, val, test) needs `sets`, which may contain wildcards (`eng-*`,
+    `*` for all). `languages` limits the files read; sets with fewer than two of them are skipped. Blank lines as in
+    `read_aligned`. Raises `CorpusError` for a missing folder or set, and for two files of one language.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise CorpusError("not a folder; pass the folder with the line-aligned files", file=root)
+    wanted = None if languages is None else canonical_list(languages, file=root)
+    found = _sets(root)
+    if not found:
+        raise CorpusError("contains no line-aligned files named <name>.<language> or <language>.txt", file=root)
+    shown = ", ".join(list(found)[:5]) + (", ..." if len(found) > 5 else "")
+    if sets is None and len(found) > 1:
+        raise CorpusError(f"contains {len(found)} sets ({shown}); pass sets=, where '*' means all", file=root)
+    named = {label: files for label, files in found.items() if sets is None or fnmatchcase(label, sets)}
+    if not named:
+        raise CorpusError(f"no set is named {sets!r}; there are: {shown}", file=root)
+    limited = (
+        [(files[code], code) for code in sorted(files) if wanted is None or matches(code, wanted)]
+        for files in named.values()
+    )
+    chosen = [files for files in limited if len(files) >= 2]
+    if not chosen:
+        raise CorpusError(f"no set has two of the languages {', '.join(wanted or ())}", file=root)
+    for files in chosen:
+        yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
+
+
+def _sets(root: Path) -> dict[str, dict[str, Path]]:
+    found: dict[str, dict[str, Path]] = {}
+    for file in sorted(root.rglob("*")):
+        stem, code = split_name(file.name)
+        if code is None or not file.is_file():
+            continue
+        stem = stem.removesuffix("-src").removesuffix("-ref")
+        label = "/".join([*file.parent.relative_to(root).parts, *([stem] if stem else [])])
+        files = found.setdefault(label, {})
+        language = canonical(code)
+        if language in files:
+            raise CorpusError(f"and {files[language].name} are both {language}; remove one of them", file=file)
+        files[language] = file
+    return {label: files for label, files in found.items() if len(files) >= 2}

@@ -1,17 +1,19 @@
-"""JSON lines or Parquet: one object or row per group, in one of the shapes that `group_of` knows."""
+"""Records: JSON lines or Parquet, one object or row per group, in one of the shapes that `group_of` knows; and Hugging
+Face datasets saved in a folder.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write
 from isoglot.data.formats import read_records
-from isoglot.data.groups import Group, group_of
+from isoglot.data.groups import Group, group_of, groups_of
 from isoglot.data.languages import UNKNOWN, OnUnknown, canonical
 
 
@@ -53,3 +55,39 @@ def json_line(group: Group) -> str:
         item |= {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
     item |= {"extras": dict(group.extras)} if group.extras else {}
     return json.dumps(item, ensure_ascii=False) + "\n"
+
+
+def read_dataset(
+    path: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    hard_negatives: Mapping[str, str] | None = None,
+    split: str | None = None,
+    on_unknown_language: OnUnknown = "error",
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
+    """The groups of a dataset saved in a folder by `save_to_disk`; needs the `datasets` library.
+
+    `columns` and `hard_negatives` map a column to the language of its sentences, as in `{"en": "eng"}`; without
+    `columns` the names of the columns define their meaning, as for `groups_of`. A null or blank sentence is left out.
+    `split` names one where the folder contains several. With `on_unknown_language = "skip"`, sentences in a language
+    that is not known are left out and counted. Raises `CorpusError` for a row without any text, a column that is
+    missing or contains no strings, and where the library, the folder or the split is missing.
+    """
+    try:
+        from datasets import load_from_disk
+    except ImportError:
+        raise CorpusError("needs the library datasets; install isoglot[datasets]", file=path) from None
+    try:
+        dataset = load_from_disk(str(path))
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"cannot be read as a saved dataset ({error})", file=path) from error
+    if isinstance(dataset, Mapping):
+        if split not in dataset:
+            raise CorpusError(f"has no split {split!r}; pass split= as one of {', '.join(dataset)}", file=path)
+        dataset = dataset[split]
+    skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
+    try:
+        yield from groups_of(dataset, columns, hard_negatives=hard_negatives, skipped=skipped)
+    except (CorpusError, TypeError) as error:
+        raise CorpusError(str(error), file=path) from None

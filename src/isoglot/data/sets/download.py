@@ -79,6 +79,11 @@ def download(address: str, target: Path, *, network: Network | None = None, prog
             _attempt(asked, part, network.timeout, progress)
         except _InterruptedError as error:
             reason = str(error)
+        except TimeoutError:
+            reason = "timeout"
+        except (OSError, HTTPException) as error:
+            what = "no connection" if isinstance(error, URLError) else "the connection broke"
+            reason = f"{what} ({getattr(error, 'reason', None) or error or type(error).__name__})"
         else:
             part.replace(target)
             _version_file(part).unlink(missing_ok=True)
@@ -95,37 +100,25 @@ def _attempt(address: str, part: Path, timeout: float, progress: Transfer | None
     have = part.stat().st_size if version else 0
     with _open(address, have, part, timeout) as response:
         # Without a validator the rest may belong to another version of the file.
-        found = (response.headers.get("ETag") or response.headers.get("Last-Modified") or "").encode()
-        if response.status == 206:
-            if found != version or not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                _forget(part)
-                raise _InterruptedError("the file has changed since the transfer began")
-        else:
+        served = (response.headers.get("ETag") or response.headers.get("Last-Modified") or "").encode()
+        if response.status != 206:
             have = 0
             _forget(part)  # first, so that the new version is never that of old bytes
             with atomic_write(_version_file(part), binary=True) as stream:
-                stream.write(found)
+                stream.write(served)
+        elif served != version or not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            _forget(part)
+            raise _InterruptedError("the file has changed since the transfer began")
         rest = response.headers.get("Content-Length", "")
         length = have + int(rest) if rest.isdecimal() else None
         with writing(part), part.open("ab") as stream:
-            while length is None or have < length:
-                if not (block := _read(response)):
-                    break
+            while (length is None or have < length) and (block := response.read1(BLOCK)):
                 stream.write(block)
                 have += len(block)
                 if progress:
                     progress(address, have, length)
     if length is not None and have != length:
         raise _InterruptedError(f"the connection ended after {have:,} of {length:,} bytes")
-
-
-def _read(response: HTTPResponse) -> bytes:
-    try:
-        return response.read1(BLOCK)
-    except TimeoutError:
-        raise _InterruptedError("read timeout") from None
-    except (OSError, HTTPException) as error:
-        raise _InterruptedError(f"the connection broke ({error or type(error).__name__})") from error
 
 
 def _open(address: str, have: int, part: Path, timeout: float) -> HTTPResponse:
@@ -139,18 +132,10 @@ def _open(address: str, have: int, part: Path, timeout: float) -> HTTPResponse:
             raise _InterruptedError("the server cannot resume from the partial file") from None
         if error.code in _TEMPORARY:
             raise _InterruptedError(f"the server answered {error.code} {error.reason}") from None
-        raise CorpusError(
-            f"{address}: the server answered {error.code} {error.reason}; the file may have moved: download it "
-            "manually, or pass a mirror with --base-url"
-        ) from None
-    except TimeoutError:
-        raise _InterruptedError("connection timeout") from None
-    except (URLError, OSError, HTTPException) as error:
-        raise _InterruptedError(f"no connection ({getattr(error, 'reason', None) or error})") from error
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise CorpusError(
-            f"{address}: unexpected Content-Encoding {response.headers['Content-Encoding']}; pass a mirror"
-        )
+        advice = "the file may have moved: download it manually, or pass a mirror with --base-url"
+        raise CorpusError(f"{address}: the server answered {error.code} {error.reason}; {advice}") from None
+    if (encoding := response.headers.get("Content-Encoding", "identity")) != "identity":
+        raise CorpusError(f"{address}: unexpected Content-Encoding {encoding}; pass a mirror")
     return response
 
 

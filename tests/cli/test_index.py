@@ -134,7 +134,7 @@ def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):
     assert out.strip() == str(folder)
     assert "1 sentences added, 8 already there; 9 in the index (flat)" in err
     index([str(tmp_path / "model"), *sources], folder, kind="hnsw")
-    assert "0 sentences added, 9 already there; 9 in the index (hnsw)" in capsys.readouterr().err
+    assert "0 sentences added, 9 already there; 9 in the index (hnsw, recall@10 1.00)" in capsys.readouterr().err
 
 
 def content(folder):

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_parts import DIM, ORIGIN, brute_force, sentences, unit
 
-from isoglot.data.files import digest
-from isoglot.index import Index, SearchError, Sentence, table
+from isoglot.index import Index, SearchError, Sentence, structures, table
+from isoglot.search import faiss_index
+from isoglot.search.faiss_index import faiss_module
 
 pytest.importorskip("faiss")
 
@@ -122,8 +123,8 @@ def test_approximate_kinds_find_most_and_score_exactly(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["hnsw", "IVF4,Flat", "PCA4,IVF4,Flat"])
 def test_a_search_under_way_is_not_disturbed_by_adding(tmp_path, kind, folder, monkeypatch):
     """A search holds the structure of its moment, and a structure that did not change is not read again."""
-    read = []
-    monkeypatch.setattr("isoglot.index.index.digest", lambda path, real=digest: read.append(path) or real(path))
+    read, real = [], structures.open_structure
+    monkeypatch.setattr(structures, "open_structure", lambda *given: read.append(given) or real(*given))
     with Index.create(folder and tmp_path / folder, ORIGIN, kind=kind) as index:
         index.add_vectors(sentences(600), unit(600))
         index.restructure()
@@ -135,7 +136,99 @@ def test_a_search_under_way_is_not_disturbed_by_adding(tmp_path, kind, folder, m
         assert (before.structure.ntotal, index._view.structure.ntotal) == (600, 800)
         assert index._view.covered == 800
         assert index.search(unit(1, seed=700), 1)[0][0].row == 700
-    assert len(read) == (2 if folder else 0)  # of what was written
+    assert len(read) == (3 if folder else 0)  # each once, and a copy that grows
+
+
+IVF_KINDS = ["IVF8,Flat", "ivf-pq", "IVF8,SQ8", "PCA4,IVF8,Flat", "IVF1,Flat", "IVF8_HNSW8,PQ2x4"]
+
+
+@pytest.mark.parametrize("kind", IVF_KINDS)
+def test_merged_parts_equal_what_faiss_adds_at_once(tmp_path, kind, monkeypatch):
+    """In one file or in memory, in parts or not, and grown by an addition: the same lists in the same order."""
+    from faiss.contrib.inspect_tools import get_invlist
+
+    monkeypatch.setattr(structures, "BLOCK", 64 * 4 * DIM)
+    monkeypatch.setattr(structures, "_PART", 1000)
+    vectors = unit(1300)
+    index = make(tmp_path / "i", kind=kind, vectors=vectors[:1000])
+    trained = faiss_module().read_index(str(next((tmp_path / "i" / "faiss").iterdir())))
+    faiss_module().extract_index_ivf(trained).reset()
+    trained.ntotal = 0
+    for stop in (1000, 1300):
+        trained.add(vectors[trained.ntotal : stop])
+        if stop > 1000:
+            index.add_vectors(sentences(300, 1000), vectors[1000:])
+            index.restructure()
+        inner, expected = (faiss_module().extract_index_ivf(one) for one in (index._view.structure, trained))
+        for cell in range(inner.nlist):
+            for one, other in zip(*(get_invlist(each.invlists, cell) for each in (inner, expected)), strict=True):
+                np.testing.assert_array_equal(one, other)
+        near = structures.find_candidates(index._view.structure, vectors[:20], 5)
+        np.testing.assert_array_equal(near, structures.find_candidates(trained, vectors[:20], 5))
+    index.close()
+
+
+def test_a_killed_structure_is_resumed_by_its_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(structures, "BLOCK", 64 * 4 * DIM)
+    monkeypatch.setattr(structures, "_PART", 1)
+    index = make(tmp_path / "i", rows=1000)
+    blocks = []
+
+    def killed(trained, given):
+        for number, block in enumerate(given):
+            blocks.append(len(block))
+            if len(blocks) == 5:
+                raise KeyboardInterrupt
+            yield structures.encode_rows(trained, block)
+            assert number < 15
+
+    index._coding = killed
+    with pytest.raises(KeyboardInterrupt):
+        index.restructure("IVF8,Flat")
+    check(index, unit(1000), unit(3, seed=1), 5)  # flat, as before
+    monkeypatch.setattr(structures, "train", None)
+    index.restructure("IVF8,Flat")
+    assert blocks == [64] * 16 + [40]  # the fifth block twice, none of the four before it
+    check(index, unit(1000), unit(3, seed=1), 5)
+    assert [path.name for path in (tmp_path / "i/faiss").iterdir()] == ["IVF8-Flat-1000.faiss"]
+    index.close()
+
+
+def test_the_recall_of_a_structure_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(faiss_index, "CELLS", 4)
+    vectors = unit(2000)
+    with make(tmp_path / "i", vectors=vectors) as index:
+        assert index.recall is None
+        index.restructure("IVF200,Flat")
+        measured = index.recall
+        queries = unit(200, seed=5)
+        found = index.search(queries, 10)
+        right = [len({hit.row for hit in hits} & {row for _, row in true})
+                 for hits, true in zip(found, brute_force(vectors, queries, 10), strict=True)]  # fmt: skip
+        assert measured == pytest.approx(np.mean(right) / 10, abs=0.1)
+        assert 0.5 < measured < 1
+        index.add_vectors(sentences(100, 2000), unit(100, seed=7))
+        index.restructure()
+        assert index.recall == measured  # it has hardly grown
+        index.restructure("IVF4,Flat")
+        assert index.recall == 1
+    with Index.open(tmp_path / "i") as again:
+        assert again.recall == 1
+        again.restructure("flat")
+        assert again.recall is None
+
+
+@pytest.mark.parametrize(("place", "message"), [("head", "is damaged"), ("row", "are damaged"), ("code", None)])
+def test_a_changed_byte_of_lists_is_an_error_or_a_sentence_that_is_missed(tmp_path, place, message):
+    with make(tmp_path / "i", rows=300, kind="IVF4,Flat") as index:
+        head = int(index._view.files.approximate.digest.split()[1])
+    (path,) = (tmp_path / "i" / "faiss").iterdir()
+    content = bytearray(path.read_bytes())
+    content[{"head": head - 1, "code": head + 1, "row": -1}[place]] ^= 0x55
+    path.write_bytes(content)
+    with pytest.raises(SearchError, match=message) if message else nullcontext(), Index.open(tmp_path / "i") as index:
+        for query, hits in zip(unit(300), index.search(unit(300), 3), strict=True):
+            assert all(hit.score == pytest.approx(float(unit(300)[hit.row] @ query), abs=1e-6) for hit in hits)
 
 
 def test_compressed_kinds_that_need_more_say_so(tmp_path):

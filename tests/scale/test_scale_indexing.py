@@ -7,7 +7,7 @@ import pytest
 
 from conftest import SENTENCES
 from isoglot.core.errors import SearchError
-from isoglot.index import Index, Sentence
+from isoglot.index import Index, Sentence, structures
 from isoglot.index import table as tables
 from isoglot.scale import Cluster, index_shards, indexing
 
@@ -33,6 +33,18 @@ def test_equals_an_index_made_at_once(model, tmp_path):
         assert index.search(TEXTS[7].text, k=1)[0].id == "s7"
     assert content(tmp_path / "pieces") == content(tmp_path / "plain")
     assert seen == [(done, None) for done in (4, 8, 12, 16, 20, 24, 28, 30)]
+
+
+def test_codes_that_are_computed_in_pieces_are_those_of_one_process(model, tmp_path, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(structures, "BLOCK", 7 * 4 * 8)
+    computed, encode = [], structures.encode_rows
+    monkeypatch.setattr(structures, "encode_rows", lambda *given: computed.append(len(given[1])) or encode(*given))
+    for name, build in (("plain", Index.build), ("pieces", index_shards)):
+        build(model, TEXTS, folder=tmp_path / name, kind="IVF2,Flat").close()
+    files = [(tmp_path / name / "faiss" / "IVF2-Flat-30.faiss").read_bytes() for name in ("plain", "pieces")]
+    assert files[0] == files[1]
+    assert computed == [7, 7, 7, 7, 2] * 2
 
 
 def test_one_that_was_cut_short_is_completed(model, tmp_path, monkeypatch):

@@ -152,6 +152,8 @@ def search(
         else Index.open(index, model, device=device)
     ) as found:
         say(found.model.describe())
+        if found.recall is not None and settings["effort"] is None:
+            say(f"{found.kind}: finds {found.recall:.0%} of the ten nearest; more with --effort")
         note_fewer("-k", k, len(found), "sentences")
         lines = (
             (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)

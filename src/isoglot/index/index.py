@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,13 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
 from isoglot.core.progress import Progress
-from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
+from isoglot.data.files import check_output, exclusive, temporary_folder
 from isoglot.data.formats import format_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.store import write_rows
 from isoglot.data.vectors import not_finite
 from isoglot.data.vectors import unit as normalized
+from isoglot.index import structures
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.scale import Scale, measure
@@ -42,7 +44,8 @@ Encoding = Callable[[Origin, Iterable[list[str]]], Iterator[Vectors]]
 
 FLAT = "flat"
 KINDS = (FLAT, *faiss_index.KINDS)
-_OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
+_OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.(faiss|parts)(\.[0-9a-f]{8}\.tmp)?")
+_RECALL = re.compile(r"([01]\.\d+) (\d+) (.+)")  # as it is recorded, with its rows and kind
 _SCORED = 1 << 14  # vectors at a time whose scores are computed exactly
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are exact
 _ROUNDING = 1e-5  # more than scores in float32 differ from exact ones
@@ -146,6 +149,7 @@ class Index:
         self._languages: tuple[tuple[int, int], dict[str, int], NDArray[np.int32]] | None = None
         self._deleted: tuple[int, list[int]] = (0, [])  # the deleted rows of a state, by its number of changes
         self._scale: tuple[str | tuple[int, int], Scale] | None = None
+        self._coding: structures.Coding = structures.encode_here
         self._load()
 
     @classmethod
@@ -166,6 +170,7 @@ class Index:
         pooling: str | None = None,
         device: str = "auto",
         encoding: Encoding | None = None,
+        coding: structures.Coding = structures.encode_here,
         progress: Progress | None = None,
         report: Callable[[str], None] | None = None,
     ) -> Index:
@@ -186,6 +191,7 @@ class Index:
         pooling       pooling (mean, cls, ...), instead of the model's own
         device        for a model that is loaded by name
         encoding      computes the vectors instead of the encoder, as `isoglot.scale.index_shards` does
+        coding        computes the codes of an IVF kind, as that does, too
 
         An entry that is in the index with the same content is skipped, so that a call that was killed is completed by
         repeating it; one with other content replaces that of the index, as `update` does. Raises `SearchError` for
@@ -206,6 +212,7 @@ class Index:
             store = Store(place) if there else Store.create(place, origin, kind or FLAT)
             try:
                 index = cls(store, encoder)
+                index._coding = coding
                 added = index._add(chain(first, records), kind, progress, encoding, replacing=True)
             except BaseException:
                 store.close()
@@ -213,7 +220,8 @@ class Index:
         if report is not None:
             updated = f", {added.updated:,} updated" if added.updated else ""
             known = f", {added.known:,} already there" if added.known else ""
-            report(f"{added.new:,} sentences added{updated}{known}; {len(index):,} in the index ({index.kind})")
+            kind = index.kind if index.recall is None else f"{index.kind}, recall@10 {index.recall:.2f}"
+            report(f"{added.new:,} sentences added{updated}{known}; {len(index):,} in the index ({kind})")
         return index
 
     @classmethod
@@ -517,13 +525,35 @@ class Index:
         wanted = kind or self.kind
         if wanted != self.kind or (wanted != FLAT and self._view.covered != self._current().files.rows):
             self._restructure(wanted)
-        scale = self._measured()
+        scale, recall = self._measured(), self._measured_recall()
         with self.store.writing() as now:  # a writer that was killed leaves files, even if nothing is left to add
             self._sweep(now)
             if scale is not None:
-                self.store.set_scale(scale.as_json())
+                self.store.set_value("scale", scale.as_json())
+            self.store.set_value("recall", recall)
         if scale is not None:
             self._load()
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the ten nearest sentences that a search with the default effort finds; None: it is exact.
+
+        Measured for a hundred sentences of the index, each without itself, when the FAISS structure was made and
+        whenever it had grown by a quarter.
+        """
+        measured = _RECALL.fullmatch(self.store.value("recall") or "")
+        return float(measured[1]) if measured else None
+
+    def _measured_recall(self) -> str:
+        """The recall with the number of rows and the kind that it was measured for; empty for an exact search."""
+        view, before = self._current(), self.store.value("recall") or ""
+        if view.structure is None:
+            return ""
+        measured = _RECALL.fullmatch(before)
+        if measured and measured[3] == self.kind and int(measured[2]) <= view.covered < 1.25 * int(measured[2]):
+            return before
+        share = structures.measure_recall(view.structure, view.table, view.live, structures.NEAREST + _SPARE)
+        return f"{share:.3f} {view.covered} {self.kind}"
 
     def _measured(self) -> Scale | None:
         """What scores mean, if the index has grown or shrunk by a quarter since that was measured."""
@@ -632,8 +662,7 @@ class Index:
             rows = nearest(view.table, some, asked, first=0 if structure is None else view.covered, keep=keep)
             is_all = np.full(len(left), rows.shape[1] < asked)
             if structure is not None:
-                # Compressed vectors rank candidates roughly, so more candidates are scored than are returned.
-                near = faiss_index.candidates(structure, some, 4 * asked, effort=effort)
+                near = structures.find_candidates(structure, some, asked, effort=effort)
                 is_all &= (near < 0).any(axis=1) | (near.shape[1] < 4 * asked)
                 if view.live is not None:
                     near = np.where(view.live[near], near, -1)
@@ -696,7 +725,7 @@ class Index:
                     copy._apply(_Changes(sentences, contents), vectors)
                 if (scale := self._view.files.scale) is not None:
                     with copy.store.writing():
-                        copy.store.set_scale(scale)
+                        copy.store.set_value("scale", scale)
                     copy._load()
             if target.is_dir():
                 target.rmdir()
@@ -777,33 +806,22 @@ class Index:
         check_kind(wanted, self.origin.dim)
         with self.store.writing() as now:
             self._load(now)
-            made, before = None, self._view.structure if wanted == self.kind else None
+            made, before = None, now.approximate if wanted == self.kind else None
             if wanted != FLAT and now.rows:
                 made = self._make_structure(wanted, self._view.table, now.changes, before)
             self.store.set_approximate(made, wanted)
         self._load()
 
-    def _make_structure(self, kind: str, table: Table, changes: int, structure: Any = None) -> Structure:
-        """A FAISS structure over all rows of a table, which continues another one if there is one."""
-        if structure is None:
-            structure = faiss_index.create(kind, len(table), self.origin.dim)
-            faiss_index.train(structure, table.__getitem__, len(table))
-        else:  # other threads may be searching with it
-            structure = faiss_index.faiss_module().clone_index(structure)
-        for _, block in table.blocks(structure.ntotal):
-            structure.add(np.ascontiguousarray(block))
-        name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "")
-        return self._write_structure(f"{name}-{len(table)}.faiss", structure)
-
-    def _write_structure(self, name: str, structure: Any) -> Structure:
-        if self.folder is None:
-            made = Structure(name, structure.ntotal, 0, None)
-        else:
-            faiss, path = faiss_index.faiss_module(), self.folder / "faiss" / name
-            with atomic_write(path, binary=True) as stream:
-                faiss.write_index(structure, faiss.PyCallbackIOWriter(stream.write))
-            made = Structure(name, structure.ntotal, path.stat().st_size, digest(path))
-        self._structures = {None: None, made: structure}
+    def _make_structure(self, kind: str, table: Table, changes: int, earlier: Structure | None = None) -> Structure:
+        """A FAISS structure over all rows of a table, which continues an earlier one if there is one."""
+        name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "") + f"-{len(table)}.faiss"
+        if self.folder is not None:
+            path = self.folder / "faiss" / name
+            copy = structures.open_structure(path.with_name(earlier.name), earlier, table.dim) if earlier else None
+            return cast("Structure", structures.make(path, kind, table, self._coding, copy))
+        copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
+        made = Structure(name, len(table), 0, None)
+        self._structures = {None: None, made: structures.make(None, kind, table, self._coding, copy)}
         return made
 
     def _score(self, view: _View, query: Vectors, rows: Rows) -> tuple[NDArray[Any], Rows]:
@@ -847,7 +865,7 @@ class Index:
                 write_rows(self.folder / before.vectors, first, vectors)
             except CorpusError as error:
                 raise SearchError(f"{self.folder / before.vectors}: is truncated; make the index again") from error
-        self.store.set_rows(needed)
+        self.store.set_value("rows", str(needed))
 
     def _cut(self) -> None:
         """Remove the vectors of an addition that failed: they take room, and don't count."""
@@ -865,14 +883,15 @@ class Index:
         if self.folder is None:
             return
         structure = files.approximate.name if files.approximate is not None else None
-        faiss_files = (path for path in (self.folder / "faiss").glob("*") if _OURS.fullmatch(path.name))
-        others = [path for path in faiss_files if path.name != structure]
+        others = [
+            path for path in (self.folder / "faiss").glob("*") if _OURS.fullmatch(path.name) and path.name != structure
+        ]
         if files.changes:
             vectors = (path for path in self.folder.glob("vectors*.npy") if VECTORS.fullmatch(path.name))
             others += (path for path in vectors if path.name != files.vectors)
         for path in others:
             with suppress(PermissionError):  # Windows keeps what another process has open
-                path.unlink(missing_ok=True)
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _current(self) -> _View:
         """The view, anew if others have written since."""
@@ -906,31 +925,12 @@ class Index:
         live[self._deleted[1]] = False
         return live
 
-    def _structure(self, known: Structure | None) -> Any:
-        """The FAISS structure, if there is one, read if it is another than before.
-
-        The digest is compared before FAISS reads the file: it trusts what it reads, and a wrong link in a graph can
-        crash the process. Raises `SearchError` for another or a damaged file, FileNotFoundError for none.
-        """
-        if known is None or self.folder is None or known in self._structures:
-            return self._structures[known]
-        path = self.folder / "faiss" / known.name
-        if path.stat().st_size != known.size:
-            raise SearchError(f"{path}: has {path.stat().st_size} bytes instead of {known.size}; make the index again")
-        if known.digest is not None and digest(path) != known.digest:
-            raise SearchError(f"{path}: is damaged, its SHA-256 is not the recorded one; make the index again")
-        try:
-            index = faiss_index.faiss_module().read_index(str(path))
-        except (RuntimeError, MemoryError) as error:
-            path.stat()  # another process may have replaced it meanwhile
-            raise SearchError(f"{path}: can't be read by FAISS; make the index again") from error
-        if (index.ntotal, index.d) != (known.rows, self.origin.dim):
-            raise SearchError(
-                f"{path}: covers {index.ntotal} rows of {index.d} dimensions instead of {known.rows} of "
-                f"{self.origin.dim}; make the index again"
-            )
-        self._structures = {None: None, known: index}
-        return index
+    def _structure(self, record: Structure | None) -> Any:
+        """The FAISS structure, if there is one, read if it is another than before; see `open_structure`."""
+        if record not in self._structures and self.folder is not None and record is not None:
+            structure = structures.open_structure(self.folder / "faiss" / record.name, record, self.origin.dim)
+            self._structures = {None: None, record: structure}
+        return self._structures[record]
 
 
 def check_kind(kind: str, dim: int) -> None:

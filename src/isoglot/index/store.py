@@ -163,7 +163,7 @@ class Store:
     @property
     def kind(self) -> str:
         """How the index is searched."""
-        return self._meta("kind") or self._damaged("does not name its kind")
+        return self.value("kind") or self._damaged("does not name its kind")
 
     @property
     def version(self) -> int:
@@ -203,16 +203,16 @@ class Store:
         values = [(row,) for row in rows]
         self._connection.executemany("DELETE FROM sentences WHERE row = ?", values)
         self._connection.executemany("INSERT INTO deleted VALUES (?)", values)
-        self._set("changes", str(self._changes() + 1))
+        self.set_value("changes", str(self._changes() + 1))
 
     def renumber(self, rows: Sequence[int], vectors: str) -> None:
         """Let these rows, in this order, be all rows from 0 on, whose vectors are in another file; inside `writing`."""
         moved = ((new, old) for new, old in enumerate(rows) if new != old)
         self._connection.executemany("UPDATE sentences SET row = ? WHERE row = ?", moved)
         self._connection.execute("DELETE FROM deleted")
-        self._set("vectors", vectors)
-        self._set("rows", str(len(rows)))
-        self._set("changes", str(self._changes() + 1))
+        self.set_value("vectors", vectors)
+        self.set_value("rows", str(len(rows)))
+        self.set_value("changes", str(self._changes() + 1))
 
     def _codes_with(self, named: Iterable[str]) -> dict[str, int]:
         """The numbers of all languages, of new ones too, which are added; inside `writing`."""
@@ -223,15 +223,8 @@ class Store:
                 self._connection.execute("INSERT INTO languages VALUES (?, ?)", (codes[code], code))
         return codes
 
-    def set_rows(self, rows: int) -> None:
-        """Set the number of vectors; inside `writing`."""
-        self._set("rows", str(rows))
-
-    def set_scale(self, table: str) -> None:
-        """Keep the table of a `Scale`; inside `writing`."""
-        self._set("scale", table)
-
-    def _set(self, key: str, value: str) -> None:
+    def set_value(self, key: str, value: str) -> None:
+        """Keep the number of `rows`, the table of the `scale`, or another value; inside `writing`."""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def set_approximate(self, found: Structure | None, kind: str) -> None:
@@ -349,13 +342,13 @@ class Store:
     def _model_name(self) -> str:
         """The name of the model of an index of any format, as far as it can be read."""
         with suppress(SearchError, ValueError, TypeError, KeyError):
-            name = json.loads(self._meta("origin") or "")["name"]
+            name = json.loads(self.value("origin") or "")["name"]
             return name if isinstance(name, str) else "MODEL"
         return "MODEL"
 
     def _origin(self) -> Origin:
         try:
-            found = json.loads(self._meta("origin") or "")
+            found = json.loads(self.value("origin") or "")
             origin = Origin(**found)
         except (ValueError, TypeError, RecursionError):
             self._damaged("does not name its model")
@@ -372,7 +365,7 @@ class Store:
 
     def _files(self) -> Files:
         """Inside a transaction."""
-        kept = self._meta("rows") or ""
+        kept = self.value("rows") or ""
         if not kept.isdecimal():
             self._damaged("does not record how many vectors count")
         rows = int(kept)
@@ -386,19 +379,20 @@ class Store:
         for name, covered, size in self._ask("SELECT name, rows, bytes FROM approximate"):
             if not isinstance(name, str) or Path(name).name != name or type(covered) is not int:
                 self._damaged("does not name its FAISS file")
-            structure = Structure(name, covered, size, self._meta(f"sha256 {name}"))
-        vectors = self._meta("vectors") or ""
+            structure = Structure(name, covered, size, self.value(f"sha256 {name}"))
+        vectors = self.value("vectors") or ""
         if not VECTORS.fullmatch(vectors):
             self._damaged("does not name its vectors")
-        return Files(rows, structure, self.version, vectors, deleted, self._changes(), self._meta("scale"))
+        return Files(rows, structure, self.version, vectors, deleted, self._changes(), self.value("scale"))
 
     def _changes(self) -> int:
-        found = self._meta("changes") or ""
+        found = self.value("changes") or ""
         return int(found) if found.isdecimal() else self._damaged("does not count its changes")
 
-    def _meta(self, key: str) -> str | None:
-        found = self._ask("SELECT value FROM meta WHERE key = ?", (key,))
-        return found[0][0] if found and isinstance(found[0][0], str) else None
+    def value(self, key: str) -> str | None:
+        """A value that is kept; None if it is missing."""
+        values = self._ask("SELECT value FROM meta WHERE key = ?", (key,))
+        return values[0][0] if values and isinstance(values[0][0], str) else None
 
     def _ask(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._asking() as connection:

@@ -99,9 +99,14 @@ class Table:
     def __len__(self) -> int:
         return len(self._vectors)
 
+    @property
+    def dim(self) -> int:
+        """Width of the vectors."""
+        return int(self._vectors.shape[1])
+
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Vectors]]:
         """The number of the first row and the rows of each block from row `first` on, valid until the next one."""
-        room = np.empty((BLOCK, self._vectors.shape[1]), np.float32)
+        room = np.empty((BLOCK, self.dim), np.float32)
         for start in range(first // BLOCK * BLOCK, len(self), BLOCK):
             if isinstance(self._vectors, _File):
                 block = room[: len(self) - start]

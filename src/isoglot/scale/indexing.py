@@ -1,5 +1,7 @@
 """Builds an index whose sentences are encoded in pieces; one process adds them, in their order.
 
+The codes of an IVF kind are computed in pieces, too, with copies of what that process has trained.
+
 The index is the checkpoint: a piece is added as a whole or not at all, and sentences that are in it are not encoded
 again.
 """
@@ -15,11 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
-from isoglot.index import Index, Origin, Sentence
+from isoglot.index import Index, Origin, Sentence, structures
+from isoglot.index import table as tables
 from isoglot.index.origin import encode_sentences
+from isoglot.index.structures import Bytes
+from isoglot.index.table import Vectors
 from isoglot.model import Model
 from isoglot.model.engine import limit_cores
 from isoglot.scale.work import Cluster, in_order
+
+_IN_FLIGHT = 1 << 32  # bytes of vectors that are sent to workers, or kept until earlier ones are done
 
 
 @check_arguments()
@@ -32,6 +39,8 @@ def index_shards(
     **settings: Any,
 ) -> Index:
     """`Index.build` in a folder, with the sentences encoded in pieces of some thousand by a cluster.
+
+    It computes the codes of an IVF kind, too. At most 4 GiB of vectors are on their way at once.
 
     model      as `isoglot.load` takes it; every machine must find it, in its cache or on a shared disk, and a worker
                that finds another model raises `SearchError`
@@ -47,9 +56,14 @@ def index_shards(
 
     def encoding(origin: Origin, pieces: Iterable[list[str]]) -> Iterator[NDArray[np.float32]]:
         shared = (origin, name, where.cpus, where.gpus > 0)
-        yield from in_order(_encode, ((piece,) for piece in pieces), where, shared=shared)
+        most = max(1, _IN_FLIGHT // (4 * origin.dim * tables.ROWS))
+        yield from in_order(_encode, ((piece,) for piece in pieces), where, shared=shared, most=most)
 
-    return Index.build(model, sentences, folder=folder, device="cpu", encoding=encoding, **settings)
+    def coding(trained: Bytes, blocks: Iterable[Vectors]) -> Iterator[Bytes]:
+        most = max(1, _IN_FLIGHT // structures.BLOCK)
+        yield from in_order(structures.encode_rows, ((block,) for block in blocks), where, shared=[trained], most=most)
+
+    return Index.build(model, sentences, folder=folder, device="cpu", encoding=encoding, coding=coding, **settings)
 
 
 def _encode(origin: Origin, model: str, threads: int, accelerated: bool, texts: list[str]) -> NDArray[np.float32]:

@@ -48,11 +48,12 @@ def run(
     *,
     shared: Sequence[Any] = (),
     ordered: bool = False,
+    most: float = math.inf,
 ) -> Iterator[tuple[int, Any]]:
     """The number and the result of each piece, in the order in which they are done.
 
     `pieces` are read as they are sent, a few for each worker ahead: of the pieces that run or, if the results are used
-    in order (`ordered`), of the first one that is not done.
+    in order (`ordered`), of the first one that is not done. At most `most` are sent or kept at once.
 
     `function` takes `shared`, which is sent to a machine once, and then what is in the piece; it must be at the top of
     a module. What a piece raises is raised here. Raises `IsoglotError` when Ray is needed and not installed, cannot be
@@ -63,15 +64,20 @@ def run(
             yield number, function(*shared, *piece)
         return
     with _connected(cluster) as ray:
-        yield from _on_ray(ray, function, pieces, cluster, shared, ordered)
+        yield from _on_ray(ray, function, pieces, cluster, shared, ordered, most)
 
 
 def in_order(
-    function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, *, shared: Sequence[Any] = ()
+    function: Callable[..., Any],
+    pieces: Iterable[tuple[Any, ...]],
+    cluster: Cluster,
+    *,
+    shared: Sequence[Any] = (),
+    most: float = math.inf,
 ) -> Iterator[Any]:
     """The result of each piece, in the order of the pieces; as `run`."""
     waiting, following = dict[int, Any](), 0
-    for number, result in run(function, pieces, cluster, shared=shared, ordered=True):
+    for number, result in run(function, pieces, cluster, shared=shared, ordered=True, most=most):
         waiting[number] = result
         while following in waiting:
             yield waiting.pop(following)
@@ -85,14 +91,15 @@ def _on_ray(
     cluster: Cluster,
     shared: Sequence[Any],
     ordered: bool,
+    most: float,
 ) -> Iterator[tuple[int, Any]]:
     remote = ray.remote(function).options(
         num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_retries=cluster.retries, retry_exceptions=False
     )
     sent = [ray.put(value) for value in shared]
-    room = _AHEAD * _at_once(ray.cluster_resources(), cluster)
+    room = min(_AHEAD * _at_once(ray.cluster_resources(), cluster), most)
     waiting = iter(enumerate(pieces))
-    lead = _WAITING * room if ordered else math.inf  # what follows a slow piece is kept until that is done
+    lead = min(_WAITING * room, most) if ordered else math.inf  # what follows a slow piece is kept until that is done
     under_way: dict[Any, int] = {}  # in the order of the pieces
     submitted = 0
     try:

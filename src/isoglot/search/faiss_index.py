@@ -18,7 +18,8 @@ from isoglot.search.best import Best, Floats, Ids
 from isoglot.search.exact import BUDGET, Neighbours, load, neighbours, rescore
 
 KINDS = ("ivf", "ivf-pq", "hnsw")
-PROBES = 32
+PROBES = 32  # of mining
+CELLS = 64  # that a search of an index looks into, however many there are
 SAMPLE = 1000
 SPARE = 12  # candidates beyond k that are scored in float32
 _BLOCK = 1 << 16  # rows added to an index at a time
@@ -71,17 +72,16 @@ def train(index: Any, sample: Callable[[Ids], Floats], rows: int) -> None:
 def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None) -> Ids:
     """Rows (Q, min(k, rows)) that are probably near; -1 where fewer are found.
 
-    `effort`: number of cells searched (IVF; default: a sixteenth of them, at least 8) or size of the list during the
-    walk (HNSW; default 64, at least k).
+    `effort`: number of cells searched (IVF; default 64) or size of the list during the walk (HNSW; default 64, at least
+    k).
     """
     faiss = faiss_module()
     inner, params = faiss.try_extract_index_ivf(index), None
     if inner is not None:
-        cells = min(effort or max(8, inner.nlist // 16), inner.nlist)
-        if isinstance(index, faiss.IndexIVF):
-            params = faiss.SearchParametersIVF(nprobe=cells)  # of this search alone: others may run beside it
-        else:
-            inner.nprobe = cells
+        # Parameters of this search alone: others may run beside it.
+        params = faiss.SearchParametersIVF(nprobe=min(effort or CELLS, inner.nlist))
+        if isinstance(index, faiss.IndexPreTransform):
+            params = faiss.SearchParametersPreTransform(index_params=params)
     elif hasattr(index, "hnsw"):
         params = faiss.SearchParametersHNSW(efSearch=min(max(effort or 64, k), index.ntotal))
     found: Ids = index.search(queries, min(k, index.ntotal), params=params)[1]

@@ -13,16 +13,34 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 Work = Callable[[list[Any]], Sequence[Any]]
 
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a request asks the worker for.
+
+    items  what the work takes, one for each text
+    texts  their texts, of which the length tells how long the work takes
+    size   bytes of the answer, about
+    write  makes the answer of the results
+    """
+
+    items: Sequence[Any]
+    texts: Sequence[str]
+    size: int
+    write: Callable[[list[Any]], bytes]
+
+
 SECONDS = 0.1  # target duration of a slice
 _FIRST, _LEAST, _MOST = 1 << 12, 1 << 8, 1 << 20  # characters of a slice
 
 
-class _Job:
+class _Progress:
     """Items of one request, of which the first `done` have results, and the future of all results."""
 
     def __init__(self, items: Sequence[Any], sizes: Sequence[int]) -> None:
@@ -49,7 +67,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._queues: dict[Work, deque[_Job]] = {}
+        self._queues: dict[Work, deque[_Progress]] = {}
         self._budgets: dict[Work, int] = {}
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -65,7 +83,7 @@ class Worker:
 
         Raises what `work` raises, as the cause of a RuntimeError if it is not an Exception.
         """
-        job = _Job(items, sizes)
+        job = _Progress(items, sizes)
         with self._changed:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="isoglot-worker", daemon=True)
@@ -104,14 +122,14 @@ class Worker:
                 left = [job for job, _ in parts if job.done < len(job.items) and not job.future.done()]
                 self._queues.setdefault(work, deque()).extend(left)
 
-    def _take(self) -> tuple[Work, list[tuple[_Job, int]]]:
+    def _take(self) -> tuple[Work, list[tuple[_Progress, int]]]:
         """The kind of work whose turn it is, and parts of its jobs, each with the end of the part."""
         work = next(work for work, queue in self._queues.items() if queue)
         queue = self._queues.pop(work)  # moved to the end of the queue
         self._queues[work] = queue
         budget = self._budgets.get(work, _FIRST)
         share = budget // len(queue)
-        parts: list[tuple[_Job, int]] = []
+        parts: list[tuple[_Progress, int]] = []
         while queue and (budget > 0 or not parts):
             job = queue.popleft()
             if job.future.cancelled():
@@ -121,7 +139,7 @@ class Worker:
             parts.append((job, end))
         return work, parts
 
-    def _compute(self, work: Work, parts: Sequence[tuple[_Job, int]]) -> None:
+    def _compute(self, work: Work, parts: Sequence[tuple[_Progress, int]]) -> None:
         try:
             results = iter(work([item for job, end in parts for item in job.items[job.done : end]]))
         except BaseException as error:  # a panic of tokenizers is not an Exception, and must not end the thread
@@ -140,7 +158,7 @@ class Worker:
             if job.done == len(job.items) and job.future.set_running_or_notify_cancel():
                 job.future.set_result(job.results)
 
-    def _adapt(self, work: Work, parts: Sequence[tuple[_Job, int]], seconds: float) -> None:
+    def _adapt(self, work: Work, parts: Sequence[tuple[_Progress, int]], seconds: float) -> None:
         budget = self._budgets.get(work, _FIRST)
         if seconds > 2 * SECONDS:
             self._budgets[work] = max(budget // 2, _LEAST)

@@ -43,6 +43,7 @@ from isoglot.serve.replies import Problem, as_json, integer, parse, reply, requi
 from isoglot.serve.work import Job, Work, Worker
 
 Result = TypeVar("Result")
+_Way = tuple[int, tuple[str, ...], tuple[str, ...]]  # number of hits, languages, languages to exclude
 
 _PAGE = {  # the theme is that of the pages of results
     "/": ("text/html", "serve/page.html"),
@@ -96,7 +97,7 @@ def create_app(
     model = name or (folder_name(index.origin.name) if index is not None else encoder.name or "model")
     limits = limits or Limits()
     shared = _Shared(Worker(), Bodies(limits), limits)
-    routes = [*_operator_routes(shared), *_model_routes(shared, encoder, model, index)]
+    routes = [*_model_routes(shared, encoder, model, index), *_operator_routes(shared)]
     if index is not None:
         routes += _index_routes(shared, encoder, model, index, effort)
     origins = [check_origin(origin) for origin in allow_origins]
@@ -238,26 +239,11 @@ def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | No
         return reply(as_json(about))
 
     return [
-        Route("/v1/models", _always(as_json({"object": "list", "data": [about]}))),
-        Route("/v1/models/{name:path}", one_model),
         shared.answer("/v1/embeddings", encode, lambda body: embeddings.read(body, model, encoder.dim, shared.limits)),
         shared.answer("/similarity", encode, lambda body: embeddings.read_similarity(body, shared.limits)),
+        Route("/v1/models", _always(as_json({"object": "list", "data": [about]}))),
+        Route("/v1/models/{name:path}", one_model),
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """One search."""
-
-    query: str
-    k: int
-    languages: tuple[str, ...]
-    exclude: tuple[str, ...]
-
-    @property
-    def way(self) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """All but the query: searches of one way are made together."""
-        return self.k, self.languages, self.exclude
 
 
 def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, effort: int | None) -> list[Route]:
@@ -270,16 +256,16 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
         state = await shared.in_thread(shared.limits.small, lambda: (len(index), index.kind, index.changes))
         return reply(await shared.in_thread(shared.limits.small, described, *state))
 
-    def find(asked: list[_Search]) -> list[list[Hit]]:
+    def find(searches: list[tuple[str, _Way]]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
-        vectors = encode_queries(encoder, [one.query for one in asked], index.origin)
-        found: list[list[Hit]] = [[] for _ in asked]
-        for way in dict.fromkeys(one.way for one in asked):
-            places = [place for place, one in enumerate(asked) if one.way == way]
+        vectors = encode_queries(encoder, [query for query, _ in searches], index.origin)
+        found: list[list[Hit]] = [[] for _ in searches]
+        for way in dict.fromkeys(way for _, way in searches):
+            places = [place for place, (_, one) in enumerate(searches) if one == way]
             k, codes, without = way
             hits = index.search(vectors[places], k, languages=codes, exclude=without, effort=effort)
             for place, row in zip(places, hits, strict=True):
-                found[place] = with_equal_text(asked[place].query, row)
+                found[place] = with_equal_text(searches[place][0], row)
         return found
 
     package = files("isoglot")
@@ -300,8 +286,8 @@ def _read_search(body: bytes, limits: Limits) -> Job:
     if not query.strip():
         raise Problem(400, "'query' is blank; send a text to search for.", param="query")
     languages, exclude = (_codes(found, name) for name in ("languages", "exclude"))
-    asked = _Search(query, integer(found, "k", 10, 1, limits.hits), languages, exclude)
-    return Job([asked], [query], asked.k * _HIT, lambda found: _write_hits(query, *found))
+    k = integer(found, "k", 10, 1, limits.hits)
+    return Job([(query, (k, languages, exclude))], [query], k * _HIT, lambda found: _write_hits(query, *found))
 
 
 def _codes(found: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class Job:
     """What a request asks the worker for.
 
     items  what the work takes, one for each text
-    texts  their texts, of which the length tells how long the work takes
+    texts  their texts; longer ones take longer
     size   bytes of the answer, about
     write  makes the answer of the results
     """

@@ -3,10 +3,11 @@
 Both sides are the same application on the same server, requested by the same clients with one text per request; only
 the encoder differs. The clients are threads of another process. The sides alternate in rounds, so that other work on
 the machine meets both. Printed for each side: requests a second, the 95th percentile of their time, and the processor
-time of the server's process for a request; and what encoding the same texts takes without a server, in slices
-of as many texts as there are clients.
+time of the server's process for a request, and how many it answers in a second of it; and what encoding the same texts
+takes without a server, in slices of as many texts as there are clients. Vectors are sent as JSON numbers or as base64.
 
     python benchmarks/serve.py MODEL TEXTS --clients 32 --requests 400 --rounds 3
+    python benchmarks/serve.py isoglot-static TEXTS --clients 64 --requests 10000 --encoding base64 --alone
 """
 
 from __future__ import annotations
@@ -79,14 +80,14 @@ def running(encoder: Encoder) -> Iterator[Server]:
         thread.join()
 
 
-def ask(port: int, texts: Sequence[str], clients: int) -> tuple[float, float]:
+def ask(port: int, texts: Sequence[str], clients: int, encoding: str) -> tuple[float, float]:
     """Requests per second, and the 95th percentile of their seconds, of clients that each keep one connection."""
 
     def client(own: Sequence[str]) -> list[float]:
         connection, taken = HTTPConnection("127.0.0.1", port, timeout=300), []
         for text in own:
             began = time.perf_counter()
-            connection.request("POST", "/v1/embeddings", json.dumps({"input": text, "encoding_format": "base64"}))
+            connection.request("POST", "/v1/embeddings", json.dumps({"input": text, "encoding_format": encoding}))
             reply = connection.getresponse()
             if reply.status != 200 or not reply.read():
                 raise SystemExit(f"the server answered {reply.status}")
@@ -100,10 +101,12 @@ def ask(port: int, texts: Sequence[str], clients: int) -> tuple[float, float]:
     return len(texts) / (time.perf_counter() - began), float(np.quantile(taken, 0.95))
 
 
-def asked(outside: Executor, server: Server, texts: Sequence[str], clients: int) -> tuple[float, float, float]:
+def asked(
+    outside: Executor, server: Server, texts: Sequence[str], clients: int, encoding: str
+) -> tuple[float, float, float]:
     """What `ask` measures in another process, and the milliseconds of processor time of this one for a request."""
     began = time.process_time()
-    rate, late = outside.submit(ask, server.port, texts, clients).result()
+    rate, late = outside.submit(ask, server.port, texts, clients, encoding).result()
     return rate, late, 1000 * (time.process_time() - began) / len(texts)
 
 
@@ -123,31 +126,39 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--requests", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--encoding", choices=("float", "base64"), default="float")
+    parser.add_argument("--alone", action="store_true", help="without sentence-transformers")
     options = parser.parse_args()
     texts = [text for _, text in islice(read_lines(options.texts), options.requests) if text.strip()]
     embeddings.encode = served
     own = isoglot.load(options.model, device="cpu")
-    folder = Path(options.model) if Path(options.model).is_dir() else isoglot.encoders.loading.expanded(options.model)
-    rival = Rival(folder, own)
-    far = float(np.abs(encode(own, texts[:8]) - encode(rival, texts[:8])).max())
-    found: dict[str, list[tuple[float, ...]]] = {"isoglot": [], "sentence-transformers": []}
+    sides: dict[str, Encoder] = {"isoglot": own}
+    if not options.alone:
+        folder = (
+            Path(options.model) if Path(options.model).is_dir() else isoglot.encoders.loading.expanded(options.model)
+        )
+        sides["sentence-transformers"] = Rival(folder, own)
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in sides}
     with ProcessPoolExecutor(1, get_context("spawn")) as outside:
         for number in range(options.rounds + 1):
-            for name, encoder in (("isoglot", own), ("sentence-transformers", rival)):
+            for name, encoder in sides.items():
                 with running(encoder) as server:
-                    measured = *asked(outside, server, texts, options.clients), alone(encoder, texts, options.clients)
+                    measured = asked(outside, server, texts, options.clients, options.encoding)
                 if number:  # the first round warms up
-                    found[name].append(measured)
+                    found[name].append((*measured, alone(encoder, texts, options.clients)))
     for name, rates in found.items():
         rate, late, cost, least = (statistics.median(column) for column in zip(*rates, strict=True))
         print(
-            f"{name}: {rate:.1f} requests per second, 95% within {late:.2f} s, {cost:.1f} ms of processor time each, "
-            f"{least:.1f} for encoding alone"
+            f"{name}: {rate:.1f} requests per second, 95% within {late:.2f} s, {cost:.3f} ms of processor time each "
+            f"({1000 / cost:.0f} a second of it), {least:.3f} for encoding alone"
         )
-    ratios = [a[0] / b[0] for a, b in zip(*found.values(), strict=True)]
-    print(
-        f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); vectors differ by {far:.1e}"
-    )
+    if not options.alone:
+        ratios = [a[0] / b[0] for a, b in zip(*found.values(), strict=True)]
+        far = float(np.abs(np.subtract(*(encode(encoder, texts[:8]) for encoder in sides.values()))).max())
+        print(
+            f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); "
+            f"vectors differ by {far:.1e}"
+        )
 
 
 if __name__ == "__main__":

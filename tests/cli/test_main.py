@@ -15,7 +15,7 @@ from test_loop import RECIPE, write_corpus
 
 import isoglot
 from isoglot.cli import completion
-from isoglot.cli.main import main
+from isoglot.cli.main import app, main
 
 HEAVY = "streams.0.objectives.0.weight=1e9"
 
@@ -268,6 +268,14 @@ def test_names_to_complete_are_kept(project, monkeypatch):
     assert completion.completed("task", "tatoeba,k") == ["tatoeba,kept"]
     kept.write_text("damaged")
     assert "tatoeba" in completion.completed("task", "")
+
+
+def test_the_version_is_shown_without_torch_too(monkeypatch, capsys):
+    monkeypatch.setattr("importlib.metadata.distributions", lambda **_: ())
+    with pytest.raises(SystemExit) as end:
+        app(["--version"])
+    assert end.value.code == 0
+    assert "torch not installed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])

@@ -305,15 +305,15 @@ def test_what_cannot_wait_is_turned_away(encoder, slow):
 def test_answers_of_many_vectors_leave_the_threads_to_small_requests(encoder, monkeypatch):
     opened, answer = threading.Event(), embeddings.answer
 
-    def held(asked, encoded, model):
+    def held(encoded, *form):
         assert len(encoded) == 1 or opened.wait(30)
-        return answer(asked, encoded, model)
+        return answer(encoded, *form)
 
     monkeypatch.setattr(embeddings, "answer", held)
     with started(create_app(encoder=encoder)) as server, ThreadPoolExecutor(48) as pool:  # anyio has 40 threads
         try:
             large = [pool.submit(ask, server, "POST", "/v1/embeddings", {"input": ["a"] * 65}) for _ in range(48)]
-            until(lambda: b"isoglot_texts_total %d" % (48 * 65) in ask(server, "GET", "/metrics")[2])
+            until(lambda: b"isoglot_texts_total %.1f" % (48 * 65) in ask(server, "GET", "/metrics")[2])
             assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
             assert not any(one.done() for one in large)
         finally:
@@ -333,7 +333,7 @@ def test_small_bodies_of_many_texts_are_large_requests(encoder, slow, path, body
         found = []
         asking = threading.Thread(target=lambda: found.append(ask(server, "POST", path, body)[0]))
         asking.start()
-        until(lambda: b"isoglot_waiting_requests 1\n" in ask(server, "GET", "/metrics")[2])
+        until(lambda: b"isoglot_waiting_requests 1.0\n" in ask(server, "GET", "/metrics")[2])
         opening = threading.Timer(20, slow.hold.set)  # if both were accepted, the second would be answered too
         opening.start()
         status, headers, reply = ask(server, "POST", path, body)
@@ -408,7 +408,7 @@ def test_large_requests_under_way_are_answered_within_the_grace(encoder, tmp_pat
             return reply.status, reply.read()
 
         asked = [pool.submit(request, "POST", "/v1/embeddings", body) for _ in range(20)]
-        until(lambda: b"isoglot_waiting_requests %d\n" % accepted in request("GET", "/metrics")[1])
+        until(lambda: b"isoglot_waiting_requests %.1f\n" % accepted in request("GET", "/metrics")[1])
         until(lambda: sum(one.done() for one in asked) == 20 - accepted)
         process.send_signal(signal.SIGTERM)
         replies = [one.result() for one in asked]

@@ -10,8 +10,6 @@ import time
 import numpy as np
 import pytest
 import serving
-from hypothesis import given
-from hypothesis import strategies as st
 from serving import ask, connect, received, started
 from typer.testing import CliRunner
 
@@ -21,7 +19,6 @@ from isoglot.encoders import StaticEncoder
 from isoglot.index import Index
 from isoglot.model import encode
 from isoglot.serve import Limits, create_app, embeddings
-from isoglot.serve.observe import SECONDS, Metrics
 
 SECRET = "a text that nobody may log"
 
@@ -53,27 +50,13 @@ def test_requests_are_counted_by_route_and_status(encoder):
         found = metrics_of(server)
         headers = ask(server, "GET", "/metrics")[1]
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    assert found['isoglot_requests_total{route="/v1/embeddings",method="POST",status="200"}'] == 3
-    assert found['isoglot_requests_total{route="/v1/embeddings",method="POST",status="400"}'] == 1
-    assert found['isoglot_requests_total{route="-",method="GET",status="404"}'] == 1
+    assert found['isoglot_requests_total{method="POST",route="/v1/embeddings",status="200"}'] == 3
+    assert found['isoglot_requests_total{method="POST",route="/v1/embeddings",status="400"}'] == 1
+    assert found['isoglot_requests_total{method="GET",route="-",status="404"}'] == 1
     assert found["isoglot_texts_total"] == 6
     assert found["isoglot_waiting_requests"] == 0
     assert found['isoglot_request_seconds_count{route="/v1/embeddings"}'] == 4
     assert not any(SECRET.split()[0] + "-" in name or "BREW" in name for name in found)
-
-
-@given(st.lists(st.floats(0, 20), max_size=30))
-def test_a_histogram_is_what_was_counted(seconds):
-    metrics = Metrics({})
-    for one in seconds:
-        metrics.answered("/x", "GET", 200, one)
-    lines = dict(line.rsplit(" ", 1) for line in metrics.text().splitlines() if not line.startswith("#"))
-    if seconds:
-        for bound in SECONDS:
-            counted = int(lines[f'isoglot_request_seconds_bucket{{route="/x",le="{bound}"}}'])
-            assert counted == sum(one <= bound for one in seconds)
-        assert int(lines['isoglot_request_seconds_bucket{route="/x",le="+Inf"}']) == len(seconds)
-        assert float(lines['isoglot_request_seconds_sum{route="/x"}']) == pytest.approx(sum(seconds), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +91,7 @@ def test_with_a_token_only_the_page_and_the_health_are_open(encoder):
             assert ask(server, "POST", "/search", {"query": "cat"}, **words)[0] == 401
         given = {"Authorization": "Bearer s3cret"}
         assert ask(server, "POST", "/search", {"query": "cat"}, **given)[0] == 200
-        assert metrics_of(server, **given)['isoglot_requests_total{route="/search",method="POST",status="200"}'] == 1
+        assert metrics_of(server, **given)['isoglot_requests_total{method="POST",route="/search",status="200"}'] == 1
         preflight = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
         assert ask(server, "OPTIONS", "/search", **preflight)[0] == 200
     for token in ("", " "):

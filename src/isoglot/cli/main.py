@@ -111,12 +111,13 @@ def _show_version(value: bool) -> None:
     if not value:
         return
     import platform
-    from importlib.metadata import version
+    from importlib.metadata import distributions
 
     from isoglot.core import __version__
 
     # Importing torch takes a second, so its version is read from the package metadata.
-    typer.echo(f"isoglot {__version__}\nPython {platform.python_version()}\ntorch {version('torch')}")
+    torch = next((one.version for one in distributions(name="torch")), "not installed")
+    typer.echo(f"isoglot {__version__}\nPython {platform.python_version()}\ntorch {torch}")
     raise typer.Exit
 
 

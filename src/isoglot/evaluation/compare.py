@@ -304,7 +304,10 @@ class Comparison:
 
         title = title or title_of(self.systems, [*dict.fromkeys(table.task for table in self.tables)])
         runs = [Scores(run, name, run.settings) for name, run in zip(self.systems, self.runs, strict=True)]
-        write_page(path, runs, seen=seen, comparison=self._tables(), title=title)
+        tables = self._tables()
+        if any(count > 1 for count in self.seeds):
+            tables = tables._replace(method=f"{self.method} The other sections show the first seed of each system.")
+        write_page(path, runs, seen=seen, comparison=tables, title=title)
 
 
 @check_arguments()

@@ -21,7 +21,7 @@ from isoglot.data.files import atomic_write, check_outputs, exclusive, read_line
 from isoglot.data.formats import SUFFIXES, one_line, write_table
 from isoglot.data.languages import canonical_list
 from isoglot.data.numbers import whole
-from isoglot.data.readers.aligned import pair_in_name, split_name
+from isoglot.data.readers.aligned import language_in_name, pair_in_name
 from isoglot.data.tmx import Unit, write_tmx
 from isoglot.mining.sentences import ABSENT, Side, is_file
 from isoglot.search.pairs import check_choice
@@ -165,7 +165,7 @@ def languages_of(output: Path | None, files: Sequence[str]) -> Languages:
     """The languages in a Moses name or in the names of the mined files, as written there; None if there are none."""
     if output is not None and (pair := pair_in_name(output.name)):
         return pair
-    codes = [split_name(Path(file).name)[1] for file in files]
+    codes = [language_in_name(Path(file).name) for file in files]
     return (codes[0], codes[-1]) if codes and codes[0] and codes[-1] else None
 
 

@@ -40,9 +40,10 @@ from isoglot.serve.bodies import Bodies
 from isoglot.serve.limits import Limits
 from isoglot.serve.observe import CONTENT_TYPE, ID, SCOPE_KEY, Metrics, Observe
 from isoglot.serve.replies import Problem, as_json, integer, parse, reply, require_text
-from isoglot.serve.work import Work, Worker
+from isoglot.serve.work import Job, Work, Worker
 
 Result = TypeVar("Result")
+_Way = tuple[int, tuple[str, ...], tuple[str, ...]]  # number of hits, languages, languages to exclude
 
 _PAGE = {  # the theme is that of the pages of results
     "/": ("text/html", "serve/page.html"),
@@ -50,8 +51,7 @@ _PAGE = {  # the theme is that of the pages of results
     "/page.js": ("text/javascript", "serve/page.js"),
 }
 _TINY = 4096  # bytes that are read or written at once: another thread would cost more than the work
-_VECTOR = 1024  # bytes of a vector that is written, about
-_HIT = 256  # the same of a hit
+_HIT = 256  # bytes of a hit that is written, about
 _PATIENCE = 0.2  # seconds of work before it is watched whether the client goes away
 _MANY = 512  # number of texts above which a request takes a place of large bodies: its answer has megabytes
 _COST = 16  # cost of a text in characters, added to its length
@@ -97,7 +97,7 @@ def create_app(
     model = name or (folder_name(index.origin.name) if index is not None else encoder.name or "model")
     limits = limits or Limits()
     shared = _Shared(Worker(), Bodies(limits), limits)
-    routes = [*_operator_routes(shared), *_model_routes(shared, encoder, model, index)]
+    routes = [*_model_routes(shared, encoder, model, index), *_operator_routes(shared)]
     if index is not None:
         routes += _index_routes(shared, encoder, model, index, effort)
     origins = [check_origin(origin) for origin in allow_origins]
@@ -159,12 +159,12 @@ class _Shared:
             return await asyncio.get_running_loop().run_in_executor(self.heavy, partial(function, *arguments))
         return await run_in_threadpool(function, *arguments)
 
-    async def work(self, request: Request, work: Work, items: Sequence[Any], texts: Sequence[str]) -> list[Any]:
+    async def work(self, request: Request, work: Work, job: Job) -> list[Any]:
         """The results of a job of the worker, which is dropped if the client goes away. Raises `Problem` 503, 504."""
         if self.waiting >= self.limits.requests:
             raise Problem(503, "Too many requests are waiting; try again later.", headers={"Retry-After": "1"})
         self.waiting += 1
-        future = asyncio.wrap_future(self.worker.submit(work, items, [len(text) + _COST for text in texts]))
+        future = asyncio.wrap_future(self.worker.submit(work, job.items, [len(text) + _COST for text in job.texts]))
         gone: asyncio.Future[None] | None = None
         try:
             done, _ = await asyncio.wait([future], timeout=min(_PATIENCE, self.limits.work))
@@ -180,13 +180,25 @@ class _Shared:
                 raise Problem(504, problem)
             if not future.done():
                 raise ClientDisconnect
-            self.metrics.encoded(len(texts))
+            self.metrics.texts.inc(len(job.texts))
             return future.result()
         finally:
             self.waiting -= 1
             future.cancel()
             if gone is not None:
                 gone.cancel()
+
+    def answer(self, path: str, work: Work, read: Callable[[bytes], Job]) -> Route:
+        """A route that reads a body, lets the worker do what it asks for, and writes the results."""
+
+        async def answer(request: Request) -> Response:
+            async with self.bodies.read(request) as body:
+                job = await self.in_thread(len(body), read, body)
+                with self.bodies.place(len(body) <= self.limits.small and len(job.texts) > _MANY):
+                    results = await self.work(request, work, job)
+                    return reply(await self.in_thread(job.size, job.write, results))
+
+        return Route(path, answer, methods=["POST"])
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -204,7 +216,7 @@ def _operator_routes(shared: _Shared) -> list[Route]:
         return reply(as_json({"status": "ready"}))
 
     async def metrics(_request: Request) -> Response:
-        return reply(shared.metrics.text().encode(), kind=CONTENT_TYPE)
+        return reply(shared.metrics.text(), kind=CONTENT_TYPE)
 
     return [
         Route("/health", _always(as_json({"status": "ok"}))),
@@ -220,23 +232,6 @@ def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | No
 
     encode = partial(embeddings.encode, encoder)
 
-    async def embed(request: Request) -> Response:
-        async with shared.bodies.read(request) as body:
-            large = len(body) > shared.limits.small
-            asked = await shared.in_thread(len(body), embeddings.read, body, model, encoder.dim, shared.limits)
-            with shared.bodies.place(not large and len(asked.texts) > _MANY):
-                encoded = await shared.work(request, encode, asked.texts, asked.texts)
-                return reply(await shared.in_thread(len(encoded) * _VECTOR, embeddings.answer, asked, encoded, model))
-
-    async def similarity(request: Request) -> Response:
-        async with shared.bodies.read(request) as body:
-            large = len(body) > shared.limits.small
-            rows, columns = await shared.in_thread(len(body), embeddings.read_similarity, body, shared.limits)
-            texts = [*rows, *columns]
-            with shared.bodies.place(not large and len(texts) > _MANY):
-                encoded = await shared.work(request, encode, texts, texts)
-                return reply(await shared.in_thread(len(texts) * _VECTOR, embeddings.similarities, encoded, len(rows)))
-
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != model:
             known = f"The model does not exist here; this server has '{model}'."
@@ -244,26 +239,11 @@ def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | No
         return reply(as_json(about))
 
     return [
+        shared.answer("/v1/embeddings", encode, lambda body: embeddings.read(body, model, encoder.dim, shared.limits)),
+        shared.answer("/similarity", encode, lambda body: embeddings.read_similarity(body, shared.limits)),
         Route("/v1/models", _always(as_json({"object": "list", "data": [about]}))),
         Route("/v1/models/{name:path}", one_model),
-        Route("/v1/embeddings", embed, methods=["POST"]),
-        Route("/similarity", similarity, methods=["POST"]),
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One search."""
-
-    query: str
-    k: int
-    languages: tuple[str, ...]
-    exclude: tuple[str, ...]
-
-    @property
-    def way(self) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """All but the query: searches of one way are made together."""
-        return self.k, self.languages, self.exclude
 
 
 def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, effort: int | None) -> list[Route]:
@@ -276,23 +256,17 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
         state = await shared.in_thread(shared.limits.small, lambda: (len(index), index.kind, index.changes))
         return reply(await shared.in_thread(shared.limits.small, described, *state))
 
-    def find(asked: list[_Asked]) -> list[list[Hit]]:
+    def find(searches: list[tuple[str, _Way]]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
-        vectors = encode_queries(encoder, [one.query for one in asked], index.origin)
-        found: list[list[Hit]] = [[] for _ in asked]
-        for way in dict.fromkeys(one.way for one in asked):
-            places = [place for place, one in enumerate(asked) if one.way == way]
+        vectors = encode_queries(encoder, [query for query, _ in searches], index.origin)
+        found: list[list[Hit]] = [[] for _ in searches]
+        for way in dict.fromkeys(way for _, way in searches):
+            places = [place for place, (_, one) in enumerate(searches) if one == way]
             k, codes, without = way
             hits = index.search(vectors[places], k, languages=codes, exclude=without, effort=effort)
             for place, row in zip(places, hits, strict=True):
-                found[place] = with_equal_text(asked[place].query, row)
+                found[place] = with_equal_text(searches[place][0], row)
         return found
-
-    async def search(request: Request) -> Response:
-        async with shared.bodies.read(request) as body:
-            asked = await shared.in_thread(len(body), _read_search, body, shared.limits)
-            (hits,) = await shared.work(request, find, [asked], [asked.query])
-            return reply(await shared.in_thread(len(hits) * _HIT, _search_answer, asked.query, hits))
 
     package = files("isoglot")
     page = {
@@ -302,17 +276,18 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
     return [
         *(Route(path, _always(*answer)) for path, answer in page.items()),
         Route("/index", about),
-        Route("/search", search, methods=["POST"]),
+        shared.answer("/search", find, lambda body: _read_search(body, shared.limits)),
     ]
 
 
-def _read_search(body: bytes, limits: Limits) -> _Asked:
+def _read_search(body: bytes, limits: Limits) -> Job:
     found = parse(body)
     query = require_text(found.get("query"), "query", limits.query)
     if not query.strip():
         raise Problem(400, "'query' is blank; send a text to search for.", param="query")
     languages, exclude = (_codes(found, name) for name in ("languages", "exclude"))
-    return _Asked(query, integer(found, "k", 10, 1, limits.hits), languages, exclude)
+    k = integer(found, "k", 10, 1, limits.hits)
+    return Job([(query, (k, languages, exclude))], [query], k * _HIT, lambda found: _write_hits(query, *found))
 
 
 def _codes(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -325,7 +300,7 @@ def _codes(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
         raise Problem(400, f"'{name}': {error}", param=name) from None
 
 
-def _search_answer(query: str, hits: Sequence[Hit]) -> bytes:
+def _write_hits(query: str, hits: Sequence[Hit]) -> bytes:
     return as_json({"query": query, "hits": [_row(hit) for hit in hits]})
 
 

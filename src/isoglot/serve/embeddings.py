@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,20 +14,13 @@ from isoglot.model import Model
 from isoglot.model.engine import engine, plan
 from isoglot.serve.limits import Limits
 from isoglot.serve.replies import Problem, as_json, integer, parse, require_text
+from isoglot.serve.work import Job
 
 Vector = NDArray[np.float32]
+_VECTOR = 1024  # bytes of a vector that is written, about
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Texts to encode, the dimensions to return, and whether vectors are sent as base64 of little-endian float32."""
-
-    texts: tuple[str, ...]
-    dimensions: int
-    as_base64: bool
-
-
-def read(body: bytes, model: str, dim: int, limits: Limits) -> Request:
+def read(body: bytes, model: str, dim: int, limits: Limits) -> Job:
     """The request in a body. Raises `Problem` for what can't be answered, including any other model."""
     found = parse(body)
     if found.get("model") not in (None, model):
@@ -42,7 +34,9 @@ def read(body: bytes, model: str, dim: int, limits: Limits) -> Request:
     if encoding not in (None, "float", "base64"):
         raise Problem(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")
     texts = _texts(found, "input", limits)
-    return Request(texts, integer(found, "dimensions", dim, 1, dim), encoding == "base64")
+    dimensions = integer(found, "dimensions", dim, 1, dim)
+    as_base64 = encoding == "base64"
+    return Job(texts, texts, len(texts) * _VECTOR, lambda encoded: answer(encoded, dimensions, as_base64, model))
 
 
 def _texts(found: Mapping[str, Any], name: str, limits: Limits) -> tuple[str, ...]:
@@ -55,7 +49,7 @@ def _texts(found: Mapping[str, Any], name: str, limits: Limits) -> tuple[str, ..
     return tuple(require_text(text, name, limits.text) for text in texts)
 
 
-def read_similarity(body: bytes, limits: Limits) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def read_similarity(body: bytes, limits: Limits) -> Job:
     """The texts of `POST /similarity`: `{"a": texts, "b": texts}`; without `b`, those of `a` twice. Raises `Problem`.
 
     At most `limits.texts` texts and as many times 64 values.
@@ -65,7 +59,8 @@ def read_similarity(body: bytes, limits: Limits) -> tuple[tuple[str, ...], tuple
     columns = _texts(found, "b", limits) if found.get("b") is not None else rows
     if len(rows) + len(columns) > 2 * limits.texts or len(rows) * len(columns) > 64 * limits.texts:
         raise Problem(400, f"At most {64 * limits.texts} similarities are computed at once; send fewer texts.")
-    return rows, columns
+    texts = (*rows, *columns)
+    return Job(texts, texts, len(texts) * _VECTOR, lambda encoded: similarities(encoded, len(rows)))
 
 
 def encode(encoder: Model, texts: Sequence[str]) -> list[tuple[Vector, int]]:
@@ -87,14 +82,14 @@ def similarities(encoded: Sequence[tuple[Vector, int]], rows: int) -> bytes:
     return b'{"similarity": [%s]}' % b", ".join(as_json([round(value, 6) for value in row.tolist()]) for row in values)
 
 
-def answer(request: Request, encoded: Sequence[tuple[Vector, int]], model: str) -> bytes:
-    """The body of the answer from vectors and their numbers of tokens.
+def answer(encoded: Sequence[tuple[Vector, int]], dimensions: int, as_base64: bool, model: str) -> bytes:
+    """The body of the answer from vectors and their numbers of tokens; base64 is of little-endian float32.
 
     It is written vector by vector: one call to `json` for all of them would keep every other thread waiting, the
     event loop's too, for as long as it takes.
     """
     data = b", ".join(
-        b'{"object": "embedding", "index": %d, "embedding": %s}' % (place, _written(vector, request))
+        b'{"object": "embedding", "index": %d, "embedding": %s}' % (place, _write(vector, dimensions, as_base64))
         for place, (vector, _) in enumerate(encoded)
     )
     tokens = sum(count for _, count in encoded)
@@ -102,11 +97,11 @@ def answer(request: Request, encoded: Sequence[tuple[Vector, int]], model: str) 
     return b'{"object": "list", "data": [%s], "model": %s, "usage": %s}' % (data, as_json(model), as_json(usage))
 
 
-def _written(vector: Vector, request: Request) -> bytes:
+def _write(vector: Vector, dimensions: int, as_base64: bool) -> bytes:
     """The vector in the requested format, truncated and then scaled to unit length if dimensions are requested."""
-    values = vector[: request.dimensions]
+    values = vector[:dimensions]
     if len(values) < len(vector) and (length := float(np.linalg.norm(values))):
         values = values / np.float32(length)
-    if request.as_base64:
+    if as_base64:
         return b'"%s"' % base64.b64encode(values.astype("<f4").tobytes())
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)  # a tenth of the time of json

@@ -5,13 +5,12 @@ request: a path is shown as the route that answers it, `-` if there is none.
 from __future__ import annotations
 
 import logging
+import random
 import re
-import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from uuid import uuid4
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,54 +25,26 @@ _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 
 class Metrics:
-    """Counts since the start; threads may share one. `gauges` are called when the metrics are requested."""
+    """Counts since the start, in a registry of their own. `gauges` are called when the metrics are requested."""
 
     def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
-        self._gauges = gauges
-        self._lock = threading.Lock()
-        self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._below: Counter[tuple[str, float]] = Counter()
-        self._seconds: Counter[str] = Counter()
-        self._count: Counter[str] = Counter()
-        self._texts = 0
+        self.registry = CollectorRegistry()
+        labels = ("route", "method", "status")
+        self._requests = Counter("isoglot_requests", "Requests answered.", labels, registry=self.registry)
+        about = "Time from a request's head to its answer's end."
+        self._seconds = Histogram("isoglot_request_seconds", about, ["route"], buckets=SECONDS, registry=self.registry)
+        self.texts = Counter("isoglot_texts", "Texts encoded, queries included.", registry=self.registry)
+        for name, (about, value) in gauges.items():
+            Gauge(name, about, registry=self.registry).set_function(value)
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
-        with self._lock:
-            self._requests[route, method, status] += 1
-            self._count[route] += 1
-            self._seconds[route] += seconds  # type: ignore[assignment]  # a Counter of floats
-            for bound in SECONDS:
-                self._below[route, bound] += seconds <= bound
+        self._requests.labels(route, method, status).inc()
+        self._seconds.labels(route).observe(seconds)
 
-    def encoded(self, texts: int) -> None:
-        """Count texts that were encoded."""
-        with self._lock:
-            self._texts += texts
-
-    def text(self) -> str:
+    def text(self) -> bytes:
         """All metrics in Prometheus's text format."""
-        with self._lock:
-            lines = _head("isoglot_requests_total", "counter", "Requests answered.")
-            for (route, method, status), count in sorted(self._requests.items()):
-                words = f'route="{route}",method="{method}",status="{status}"'
-                lines.append(f"isoglot_requests_total{{{words}}} {count}")
-            lines += _head("isoglot_request_seconds", "histogram", "Time from a request's head to its answer's end.")
-            for route, count in sorted(self._count.items()):
-                name, label = "isoglot_request_seconds", f'route="{route}"'
-                lines += [f'{name}_bucket{{{label},le="{bound}"}} {self._below[route, bound]}' for bound in SECONDS]
-                lines.append(f'{name}_bucket{{{label},le="+Inf"}} {count}')
-                lines.append(f"{name}_sum{{{label}}} {self._seconds[route]:.6f}")
-                lines.append(f"{name}_count{{{label}}} {count}")
-            lines += _head("isoglot_texts_total", "counter", "Texts encoded, queries included.")
-            lines.append(f"isoglot_texts_total {self._texts}")
-        for name, (about, value) in self._gauges.items():
-            lines += [*_head(name, "gauge", about), f"{name} {value():g}"]
-        return "\n".join(lines) + "\n"
-
-
-def _head(name: str, kind: str, about: str) -> list[str]:
-    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+        return generate_latest(self.registry)
 
 
 class Observe:
@@ -90,7 +61,7 @@ class Observe:
             await self.app(scope, receive, send)
             return
         given = Headers(scope=scope).get(ID, "")
-        number = given if _GIVEN.fullmatch(given) else uuid4().hex
+        number = given if _GIVEN.fullmatch(given) else f"{random.getrandbits(128):032x}"
         scope[SCOPE_KEY] = number
         began, status, size = perf_counter(), 500, 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import socket
 import sys
@@ -54,16 +53,19 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: ASGIApp, host: str, port: int, limits: Limits) -> None:
         try:
-            self.socket = _listening(host, port)
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self.socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does so only for TCP by name
         except (OSError, OverflowError, UnicodeError) as error:
             raise SearchError(f"{host}:{port}: can't listen there ({error}); choose another --port") from error
         self.port: int = self.socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+        most = min(limits.connections, _open_files() // 2)
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http=_connection_class(limits, min(limits.connections, _open_files() // 2)),
+                http=type("Connection", (_Connection,), {"limits": limits, "most": most}),
                 ws="none",
                 log_config=None,
                 log_level="error",  # don't log what clients send
@@ -180,24 +182,6 @@ class _Connection(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
             self.transport.write(self.conn.send(h11.EndOfMessage()) or b"")
         self.transport.close()
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
-    made = socket.socket(family, kind, protocol)  # asyncio disables Nagle's algorithm only if the protocol is given
-    try:
-        if os.name == "posix":  # on other systems it would let two servers share a port
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((address[0], port, *address[2:]))
-        made.listen(_BACKLOG)
-    except BaseException:
-        made.close()
-        raise
-    return made
-
-
-def _connection_class(limits: Limits, most: int) -> type[asyncio.Protocol]:
-    return type("Connection", (_Connection,), {"limits": limits, "most": most})
 
 
 def _open_files() -> int:

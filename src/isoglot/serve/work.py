@@ -13,20 +13,40 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
 Work = Callable[[list[Any]], Sequence[Any]]
 
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a request asks the worker for.
+
+    items  what the work takes, one for each text
+    texts  their texts; longer ones take longer
+    size   bytes of the answer, about
+    write  makes the answer of the results
+    """
+
+    items: Sequence[Any]
+    texts: Sequence[str]
+    size: int
+    write: Callable[[list[Any]], bytes]
+
+
 SECONDS = 0.1  # target duration of a slice
 _FIRST, _LEAST, _MOST = 1 << 12, 1 << 8, 1 << 20  # characters of a slice
 
 
-class _Job:
+class _Progress:
     """Items of one request, of which the first `done` have results, and the future of all results."""
 
-    def __init__(self, items: Sequence[Any], sizes: Sequence[int]) -> None:
-        self.items, self.sizes = items, sizes
+    def __init__(self, work: Work, items: Sequence[Any], sizes: Sequence[int]) -> None:
+        self.work, self.items, self.sizes = work, items, sizes
         self.results: list[Any] = []
         self.future: Future[list[Any]] = Future()
 
@@ -48,11 +68,11 @@ class Worker:
     """Runs jobs in a thread of its own, which starts with the first job."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._queues: dict[Work, deque[_Job]] = {}
+        self._arrivals: SimpleQueue[_Progress | None] = SimpleQueue()  # None ends the thread
+        self._queues: dict[Work, deque[_Progress]] = {}  # of the thread alone, as all below
         self._budgets: dict[Work, int] = {}
         self._thread: threading.Thread | None = None
-        self._closing = False
+        self._starting = threading.Lock()
 
     @property
     def is_alive(self) -> bool:
@@ -65,53 +85,55 @@ class Worker:
 
         Raises what `work` raises, as the cause of a RuntimeError if it is not an Exception.
         """
-        job = _Job(items, sizes)
-        with self._changed:
+        job = _Progress(work, items, sizes)
+        with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="isoglot-worker", daemon=True)
                 self._thread.start()
-            self._queues.setdefault(work, deque()).append(job)
-            self._changed.notify()
+        self._arrivals.put(job)
         return job.future
 
     def close(self) -> None:
         """End the thread after the slice it is at; jobs that wait are cancelled. Another job starts it again."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
-        with self._changed:
-            for job in [job for queue in self._queues.values() for job in queue]:
-                job.future.cancel()
-            self._queues.clear()
-            self._thread, self._closing = None, False
+        with self._starting:
+            if self._thread is not None:
+                self._arrivals.put(None)
+                self._thread.join()
+            self._thread = None
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closing or any(self._queues.values()))
-                if self._closing:
-                    return
-                work, parts = self._take()
-            if not parts:
-                continue
-            began = monotonic()
-            self._compute(work, parts)
-            self._adapt(work, parts, monotonic() - began)
-            with self._changed:
+        left: list[_Progress] = []
+        while self._receive(wait=not left and not any(self._queues.values())):
+            for job in left:
+                self._queues.setdefault(job.work, deque()).append(job)
+            work, parts = self._take()
+            left = []
+            if parts:
+                began = monotonic()
+                self._compute(work, parts)
+                self._adapt(work, parts, monotonic() - began)
                 left = [job for job, _ in parts if job.done < len(job.items) and not job.future.done()]
-                self._queues.setdefault(work, deque()).extend(left)
+        for job in [*left, *(job for queue in self._queues.values() for job in queue)]:
+            job.future.cancel()
+        self._queues.clear()
 
-    def _take(self) -> tuple[Work, list[tuple[_Job, int]]]:
+    def _receive(self, *, wait: bool) -> bool:
+        """Queue the jobs that have arrived; wait for one if asked to. False at the end."""
+        with suppress(Empty):
+            while (job := self._arrivals.get(block=wait)) is not None:
+                self._queues.setdefault(job.work, deque()).append(job)
+                wait = False
+            return False
+        return True
+
+    def _take(self) -> tuple[Work, list[tuple[_Progress, int]]]:
         """The kind of work whose turn it is, and parts of its jobs, each with the end of the part."""
         work = next(work for work, queue in self._queues.items() if queue)
         queue = self._queues.pop(work)  # moved to the end of the queue
         self._queues[work] = queue
         budget = self._budgets.get(work, _FIRST)
         share = budget // len(queue)
-        parts: list[tuple[_Job, int]] = []
+        parts: list[tuple[_Progress, int]] = []
         while queue and (budget > 0 or not parts):
             job = queue.popleft()
             if job.future.cancelled():
@@ -121,7 +143,7 @@ class Worker:
             parts.append((job, end))
         return work, parts
 
-    def _compute(self, work: Work, parts: Sequence[tuple[_Job, int]]) -> None:
+    def _compute(self, work: Work, parts: Sequence[tuple[_Progress, int]]) -> None:
         try:
             results = iter(work([item for job, end in parts for item in job.items[job.done : end]]))
         except BaseException as error:  # a panic of tokenizers is not an Exception, and must not end the thread
@@ -140,7 +162,7 @@ class Worker:
             if job.done == len(job.items) and job.future.set_running_or_notify_cancel():
                 job.future.set_result(job.results)
 
-    def _adapt(self, work: Work, parts: Sequence[tuple[_Job, int]], seconds: float) -> None:
+    def _adapt(self, work: Work, parts: Sequence[tuple[_Progress, int]], seconds: float) -> None:
         budget = self._budgets.get(work, _FIRST)
         if seconds > 2 * SECONDS:
             self._budgets[work] = max(budget // 2, _LEAST)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.readers import read_folder, read_moses
-from isoglot.data.readers.aligned import split_name
+from isoglot.data.readers.aligned import language_in_name, split_name
 
 SENTENCE = st.text(st.characters(exclude_characters="\0\n\r\ufeff", exclude_categories=["Cs"]), max_size=20).filter(
     str.strip
@@ -57,6 +57,14 @@ def test_moses_files_come_back_as_pairs(tmp_path_factory, pairs):
 )
 def test_file_names_tell_the_language(name, parts):
     assert split_name(name) == parts
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("a.deu.docx", "deu"), ("film.de.srt", "de"), ("film.srt", None), ("a.eng.md.xz", "eng"), ("a.eng.xz", "eng")],
+)
+def test_the_language_of_a_document_is_before_its_suffix(name, code):
+    assert language_in_name(name) == code
 
 
 def test_the_pair_in_the_name_gives_the_order_and_leaves_other_files_alone(tmp_path):

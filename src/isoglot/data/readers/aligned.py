@@ -14,11 +14,12 @@ from pathlib import Path
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import read_lines, without_compression
+from isoglot.data.formats import DOCUMENTS, input_format
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical, canonical_list, is_language, matches
 
 # File extensions that are also language codes, but not meant as such.
-_ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "tmx", "tsv", "txt", "xml", "zip"}
+_ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "srt", "tmx", "tsv", "txt", "xml", "zip"}
 
 
 def split_name(name: str) -> tuple[str, str | None]:
@@ -26,6 +27,11 @@ def split_name(name: str) -> tuple[str, str | None]:
     stem, _, code = without_compression(name).removesuffix(".txt").rpartition(".")
     named = code.lower() not in _ENDINGS and is_language(code)
     return (stem, code) if named else (name, None)
+
+
+def language_in_name(name: str) -> str | None:
+    """The code in the name of a text, which may be a document, such as `report.deu.docx`; as `split_name`."""
+    return split_name(without_compression(name).rpartition(".")[0] if input_format(name) in DOCUMENTS else name)[1]
 
 
 def pair_in_name(name: str) -> tuple[str, str] | None:

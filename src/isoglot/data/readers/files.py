@@ -10,7 +10,7 @@ from isoglot.data.formats import DOCUMENTS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read, reader_of
-from isoglot.data.readers.aligned import read_aligned, split_name
+from isoglot.data.readers.aligned import language_in_name, read_aligned
 
 
 def read_files(
@@ -56,5 +56,5 @@ def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_em
 def _language(file: Path, given: str | None, languages: Sequence[str]) -> str:
     if languages and given is None:
         raise CorpusError(f"got {len(languages)} languages; pass one for all files, or one for each", file=file)
-    code = given or split_name(file.name)[1] or UNKNOWN
+    code = given or language_in_name(file.name) or UNKNOWN
     return canonical(code, file=file)

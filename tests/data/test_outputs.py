@@ -136,10 +136,10 @@ def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
 
     for change in range(3, 12):
         killed_before(change, work)
-    (tmp_path / ".out.0123abcd.tmp").mkdir()
-    (tmp_path / ".out.0123abcd.tmp" / "diary").write_text("mine")
+    (tmp_path / ".other.0123abcd.tmp").mkdir()
+    (tmp_path / ".other.0123abcd.tmp" / "diary").write_text("mine")
     work()
-    assert tree(tmp_path) == {".out.0123abcd.tmp/diary": b"mine"}
+    assert tree(tmp_path) == {".other.0123abcd.tmp/diary": b"mine"}
 
 
 @pytest.mark.parametrize("kind", ["unmarked", "other mark", "strange file", "link"])

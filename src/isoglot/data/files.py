@@ -19,11 +19,12 @@ import lzma
 import os
 import re
 import secrets
+import shutil
 import stat
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -52,7 +53,7 @@ _LONGEST = 200  # bytes of a name that leave room for an ending; file systems al
 _CUT = 160
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _LOCK = ".lock"
-_ALL = "(?s).+"  # matches every path
+_OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _held: set[tuple[Path, int]] = set()  # outputs locked by `exclusive`, each by a thread of this process
 _meters: list[Callable[[int], None]] = []  # of `metered`
@@ -210,8 +211,8 @@ def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]
     with writing(path):
         target = Path(os.path.realpath(target))
         target.parent.mkdir(parents=True, exist_ok=True)
-        remove_temporary(target.parent, [target.name])
         temporary = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        remove_temporary(target.parent, re.escape(hidden(target, "").name[1:-1]))
         try:
             with _create(temporary, "x", binary=binary) as stream:
                 _lock(stream.fileno())
@@ -250,17 +251,12 @@ def _is_of(name: str | bytes | int | None, path: Path) -> bool:
     return any(beside) or any(found == one or found in one.parents for one in targets)
 
 
-def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> None:
-    """Remove temporary files of killed processes from `folder`, for files of these names."""
+def remove_temporary(folder: Path, names: str) -> None:
+    """Remove temporary files of killed processes from `folder`, for files whose names this expression matches."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            if (found := _TEMPORARY.fullmatch(entry.name)) is None:
-                continue
-            if isinstance(names, re.Pattern):
-                is_named = names.fullmatch(found[1]) is not None
-            else:
-                is_named = any(hidden(folder / name, "").name == f".{found[1]}." for name in names)
-            if not is_named:
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match is None or re.fullmatch(names, match[1]) is None:
                 continue
             with suppress(OSError):
                 descriptor = os.open(entry.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
@@ -288,7 +284,7 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
     output for a long time enters this before it reads or writes anything there; inside the block, the same thread may
     enter it again. The lock is the file `.NAME.lock` next to it, or `.lock` inside a folder next to which nothing can
     be written; the system releases it when the process dies, and it is removed with the last use. A pipe or device is
-    not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
+    not locked. Raises `OutputError` if another process still holds it after `wait` seconds; -1 waits until it is free.
     """
     target = Path(os.path.realpath(path))
     holder = (target, threading.get_ident())
@@ -458,34 +454,51 @@ def work_folder(
 
 
 @contextmanager
-def temporary_folder(target: Path) -> Iterator[Path]:
-    """A temporary folder next to `target`, removed when the block ends, together with those of killed processes."""
-    with exclusive(target):
-        target = Path(os.path.realpath(target))
-        for left in temporary_folders(target):
-            remove_owned(left)
+def temporary_folder(path: str | Path) -> Iterator[Path]:
+    """A folder next to the output `path`, locked with it, that is removed when the block ends or, after a kill, by the
+    next call.
+    """
+    with exclusive(path), writing(path):
+        target = Path(os.path.realpath(path))
+        remove_temporary_folders(target)
         folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
         try:
-            with writing(target):
-                own(folder, "a temporary folder", "(?!)")
-                yield folder
+            folder.mkdir(parents=True)
+            yield folder
         finally:
-            if folder.is_dir():
-                remove_owned(folder)
+            remove_temporary_folders(target)
 
 
-def temporary_folders(target: Path) -> list[Path]:
-    """What killed processes have left next to `target` of their `temporary_folder`."""
+@contextmanager
+def atomic_folder(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
+    """A new folder that is renamed to `path` only if the block ends without an exception; until then, and after any
+    failure, what is there is untouched.
+
+    There may be an empty folder, and with `replace` any, which is renamed first: if a process is killed between these
+    two, there is none until the next call or `remove_temporary_folders` brings the old one back.
+    """
+    with temporary_folder(path) as temporary:
+        new, target = temporary / "new", Path(os.path.realpath(path))
+        new.mkdir()
+        yield new
+        if replace and target.exists():
+            target.replace(temporary / _OLD)
+        new.replace(target)
+
+
+def remove_temporary_folders(target: Path) -> None:
+    """Remove what was left next to `target` of a `temporary_folder`, and bring an old folder back that was renamed and
+    not replaced. Enter `exclusive` before.
+    """
     beginning = hidden(target, "").name
-    return [
-        left
-        for left in (target.parent.iterdir() if target.parent.is_dir() else ())
-        if left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()
-        if (left / MARK).is_file() or next(foreign_files(left, "(?!)"), None) is None
-    ]
+    for entry in list(target.parent.iterdir()) if target.parent.is_dir() else ():
+        if entry.name.startswith(beginning) and _TEMPORARY.fullmatch(entry.name) and entry.is_dir():
+            if (entry / _OLD).exists() and not os.path.lexists(target):
+                (entry / _OLD).replace(target)
+            shutil.rmtree(entry, ignore_errors=True)
 
 
-def remove_owned(folder: Path, known: str = _ALL) -> None:
+def remove_owned(folder: Path, known: str) -> None:
     """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
     strange = set(foreign_files(folder, known))
     for root, folders, files in os.walk(folder, topdown=False):

@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EncoderError, IsoglotError, OutputError
 from isoglot.data.files import (
+    atomic_folder,
     content_digest,
     exclusive,
-    remove_owned,
-    temporary_folder,
-    temporary_folders,
-    writing,
+    remove_temporary_folders,
 )
 from isoglot.model import configs, packed
 from isoglot.model.configs import read_json as read_json
@@ -45,7 +43,6 @@ FILES = "isoglot.files.json"  # in a saved folder: the names of the files that i
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
 
-_NEW, _OLD = "new", "old"  # in the temporary folder of `replacing`
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
@@ -114,23 +111,13 @@ def replacing(folder: str | Path) -> Iterator[Path]:
         return
     with exclusive(path):
         prepare(path)
-        with temporary_folder(folder) as place, writing(path), _full_disk_is_oserror():
-            new, old = place / _NEW, place / _OLD
-            new.mkdir()
+        with atomic_folder(path, replace=True) as new, _full_disk_is_oserror():
             _new.add(new)
             try:
                 yield new
             finally:
                 _new.discard(new)
             write_json(new / FILES, {"files": sorted(_entries(new))})
-            if folder.exists():
-                folder.replace(old)
-            try:
-                new.replace(folder)
-            except OSError:
-                if old.exists():
-                    old.replace(folder)
-                raise
 
 
 def prepare(folder: str | Path) -> None:
@@ -140,10 +127,7 @@ def prepare(folder: str | Path) -> None:
     `exclusive` before.
     """
     path, folder = folder, Path(os.path.realpath(folder))
-    for left in temporary_folders(folder):  # the old model comes back if no new one took its place
-        if (left / _OLD / FILES).is_file() and not os.path.lexists(folder):
-            (left / _OLD).replace(folder)
-        remove_owned(left)
+    remove_temporary_folders(folder)
     if not folder.exists():
         return
     if not folder.is_dir():

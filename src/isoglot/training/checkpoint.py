@@ -46,7 +46,7 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
 
 def clean(folder: Path) -> None:
     """Remove the temporary files that a run that was killed has left."""
-    remove_temporary(folder, _NAME)
+    remove_temporary(folder, _NAME.pattern)
 
 
 def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:

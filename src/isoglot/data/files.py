@@ -24,7 +24,7 @@ import stat
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -399,16 +399,42 @@ def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None,
             raise OutputError(f"{path}: contains the input {given}; choose another output")
 
 
-def check_json(path: Path, keys: Iterable[str]) -> None:
-    """Raise `OutputError` if `path` exists and is not a JSON object with these keys: another program wrote it."""
+def read_record(path: Path, keys: Iterable[str] = ()) -> dict[str, Any] | None:
+    """The JSON object in a file that records what an output is or was made of; None without a file.
+
+    Raises `OutputError` for anything else, and for an object without these keys, which another program wrote.
+    """
     if not path.exists():
-        return
+        return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not found.keys() >= set(keys):
-        raise OutputError(f"{path}: was not written by isoglot; move it away, or choose another output")
+        record = None
+    if not isinstance(record, dict) or not record.keys() >= set(keys):
+        raise OutputError(f"{path}: was not written by isoglot, or is damaged; move it away, or choose another output")
+    return record
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write what `read_record` reads, as `atomic_write` does."""
+    with atomic_write(path) as stream:
+        json.dump(record, stream, ensure_ascii=False, indent=1)
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """The paths of the keys of one record whose values differ in another, such as `settings.dtype`."""
+    as_read = json.loads(json.dumps(ours))  # tuples as JSON has them
+    return [place for key, value in as_read.items() for place in _differing(value, theirs.get(key), key)]
+
+
+def _differing(one: Any, other: Any, place: str) -> list[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        pairs = [(key, one.get(key), other.get(key)) for key in {**one, **other}]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(str(at), first, second) for at, (first, second) in enumerate(zip(one, other, strict=True))]
+    else:
+        return [] if one == other else [place]
+    return [inner for key, first, second in pairs for inner in _differing(first, second, f"{place}.{key}")]
 
 
 MARK = ".isoglot"  # in a folder that `own` made
@@ -424,12 +450,12 @@ def own(folder: Path, kind: str, known: str) -> None:
     mark = folder / MARK
     content = mark.read_bytes() if mark.is_file() else b""
     if content != f"{kind}\n".encode():
-        if content or next(foreign_files(folder, "(?!)"), None):
+        if content or next(list_files(folder), None):
             problem = f"exists, and this version did not make it as {kind}"
             raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
         with atomic_write(mark) as stream:
             stream.write(f"{kind}\n")
-    if strange := next(foreign_files(folder, known), None):
+    if strange := next(list_files(folder, besides=known), None):
         raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
 
 
@@ -500,7 +526,7 @@ def remove_temporary_folders(target: Path) -> None:
 
 def remove_owned(folder: Path, known: str) -> None:
     """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
-    strange = set(foreign_files(folder, known))
+    strange = set(list_files(folder, besides=known))
     for root, folders, files in os.walk(folder, topdown=False):
         for name in files:
             path = Path(root, name)
@@ -514,12 +540,11 @@ def remove_owned(folder: Path, known: str) -> None:
         folder.rmdir()
 
 
-def foreign_files(folder: Path, known: str) -> Iterator[str]:
-    """Paths in a folder of files, and of links to folders, that the expression `known` doesn't match.
-
-    Temporary files and locks of what matches do not count as foreign.
+def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
+    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
+    files and locks, and isoglot's mark.
     """
-    pattern = re.compile(known)
+    pattern = re.compile(besides)
     for root, folders, files in os.walk(folder):
         above = Path(root).relative_to(folder)
         for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):

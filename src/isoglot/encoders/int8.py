@@ -68,7 +68,6 @@ def _graph(encoder: Encoder) -> Graph:
     logging.getLogger(__name__).info("exporting the encoder to int8, once for its weights")
     data = build_graph(encoder, words="input")
     with suppress(OSError, IsoglotError):  # a cache that can't be written costs time, not the result
-        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path, binary=True) as stream:
             stream.write(data)
     return Graph(data)

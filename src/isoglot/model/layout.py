@@ -26,6 +26,8 @@ from isoglot.data.files import (
     atomic_folder,
     content_digest,
     exclusive,
+    list_files,
+    read_record,
     remove_temporary_folders,
 )
 from isoglot.model import configs, packed
@@ -117,7 +119,7 @@ def replacing(folder: str | Path) -> Iterator[Path]:
                 yield new
             finally:
                 _new.discard(new)
-            write_json(new / FILES, {"files": sorted(_entries(new))})
+            write_json(new / FILES, {"files": sorted(list_files(new))})
 
 
 def prepare(folder: str | Path) -> None:
@@ -140,36 +142,18 @@ def prepare(folder: str | Path) -> None:
     ):
         if found:
             raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
-    present = _entries(folder)
+    present = set(list_files(folder))
     if not present:
         return
-    listed = _listed(folder)
-    if listed is None:
+    listed = (read_record(folder / FILES) or {}).get("files")
+    if not isinstance(listed, list):
         raise OutputError(
             f"{path}: exists and has no list of files that this version wrote ({FILES}); choose another folder, "
             "or empty it if nothing there is needed"
         )
-    if strange := sorted(present - listed - {FILES}):
+    if strange := sorted(present.difference(map(str, listed), [FILES])):
         more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
         raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")
-
-
-def _entries(folder: Path) -> set[str]:
-    """Paths in a folder of all that is not a folder; links to folders are among them."""
-    return {
-        path.relative_to(folder).as_posix()
-        for root, folders, files in os.walk(folder)
-        for path in (Path(root, name) for name in (*files, *folders))
-        if path.is_symlink() or not path.is_dir()
-    }
-
-
-def _listed(folder: Path) -> set[str] | None:
-    """The files that this library wrote into a folder, as they are listed there; None without a list."""
-    try:
-        return set(json.loads((folder / FILES).read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 @contextmanager

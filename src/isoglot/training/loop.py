@@ -10,7 +10,6 @@ name.
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
@@ -30,7 +29,7 @@ from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CheckpointError, IsoglotError, OutputError
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
-from isoglot.data.files import atomic_write, check_json, check_output, exclusive
+from isoglot.data.files import check_output, differences, exclusive, read_record, write_record
 from isoglot.data.languages import canonical
 from isoglot.data.table import Array
 from isoglot.encoders.base import Encoder
@@ -264,13 +263,12 @@ class Run:
         """Add the data of the stage to the model card and to `data.json` of the run."""
         if ranks.rank() == 0:
             path, content = self.output / "data.json", dict[str, Any]()
-            with suppress(OSError, ValueError):  # not those of an earlier stage
-                content = dict(json.loads(path.read_text(encoding="utf-8")))
+            with suppress(OutputError):  # not those of an earlier stage
+                content = read_record(path) or {}
             for stream, corpus in zip(self.streams, corpora, strict=True):
                 name = f"{settings.name}/{stream.name}" if len(self.recipe.stages) > 1 else stream.name
                 content[name] = composition(corpus, stream.batches.table)
-            with atomic_write(path) as file:
-                json.dump(content, file, ensure_ascii=False, indent=1)
+            write_record(path, content)
         for stream, corpus in zip(self.streams, corpora, strict=True):
             licences = {source.name: source.licence for source in corpus.sources}
             for name, (groups, sentences) in stream.batches.table.content().items():
@@ -482,7 +480,7 @@ def alone(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Itera
 def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
     # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
     inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
-    check_json(output / "run.json", ("recipe", "seed"))
+    read_record(output / "run.json", ("recipe", "seed"))
     for name in ("run.json", "log.jsonl", "data.json", "trackers.json"):
         check_output(output / name, inputs=inputs)
     check_output(output / "checkpoints", inputs=inputs, folder=True)
@@ -513,13 +511,14 @@ def begin(
     # A run that failed before its first step may be restarted, by any recipe.
     begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
     if not begun:
-        with atomic_write(path) as stream:
-            json.dump({**ours, **describe()}, stream, indent=1)
+        write_record(path, {**ours, **describe()})
         return None
     if not resume:
         raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")
-    theirs = _recorded(path)
-    if changed := [place for key in ours for place in _differing(ours[key], theirs.get(key), key)]:
+    theirs = read_record(path)
+    if theirs is None:
+        raise CheckpointError(f"{path}: is missing; without it the run cannot be resumed")
+    if changed := differences(ours, theirs):
         raise CheckpointError(
             f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
             "another folder"
@@ -529,31 +528,8 @@ def begin(
     return finished if whole and layout.is_model(output / "model") else None
 
 
-def _recorded(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("not a JSON object")
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
-    return record
-
-
-def _differing(ours: Any, theirs: Any, place: str) -> list[str]:
-    """The paths of keys at which two JSON values differ."""
-    ours = json.loads(json.dumps(ours))  # tuples as JSON has them
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        pairs = [(key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = [(str(at), one, other) for at, (one, other) in enumerate(zip(ours, theirs, strict=True))]
-    else:
-        return [] if ours == theirs else [place]
-    return [inner for key, one, other in pairs for inner in _differing(one, other, f"{place}.{key}")]
-
-
 def finish(output: Path, outcome: Outcome) -> None:
     """Record the end of a run."""
     path, finished = output / "run.json", asdict(outcome) | {"seconds": round(outcome.seconds, 1)}
     del finished["model"]
-    with atomic_write(path) as stream:
-        json.dump(_recorded(path) | {"finished": finished}, stream, indent=1)
+    write_record(path, (read_record(path) or {}) | {"finished": finished})

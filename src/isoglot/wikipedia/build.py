@@ -62,7 +62,7 @@ Report = Callable[[str], None]
 
 _FORMAT = 1  # format of the files in the work folder
 _KNOWN = (  # pattern of their paths
-    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|warnings\.txt"
+    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.sqlite|warnings\.txt"
     r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
 )
 _SKIPPED = ("articles ", "paragraphs ")  # counts that are reported

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from killed import killed_before, tree
 
 from isoglot.core.errors import OutputError
-from isoglot.data import files
 from isoglot.data.files import (
     MARK,
     atomic_write,
@@ -290,4 +289,3 @@ def test_a_lock_of_a_dead_process_is_no_obstacle(tmp_path):
     with exclusive(tmp_path / "a"):
         pass
     assert list(tmp_path.iterdir()) == []
-    assert not files._held

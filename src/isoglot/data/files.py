@@ -22,19 +22,15 @@ import secrets
 import shutil
 import stat
 import tempfile
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from time import time
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from isoglot.core.errors import CorpusError, OutputError
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 BUNDLED = Path(__file__).parents[1] / "bundled"  # the text in the package
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that of several copies of a text the same one is always read
@@ -55,7 +51,6 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _LOCK = ".lock"
 _OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_held: set[tuple[Path, int]] = set()  # outputs locked by `exclusive`, each by a thread of this process
 _meters: list[Callable[[int], None]] = []  # of `metered`
 _collections: list[set[Path]] = []  # of `collecting`
 _UNPACK = "unpack it and pass the text file inside"
@@ -286,38 +281,31 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
     be written; the system releases it when the process dies, and it is removed with the last use. A pipe or device is
     not locked. Raises `OutputError` if another process still holds it after `wait` seconds; -1 waits until it is free.
     """
+    from filelock import FileLock, Timeout
+
     target = Path(os.path.realpath(path))
-    holder = (target, threading.get_ident())
-    if holder in _held or _is_device(target):
+    if _is_device(target):
         yield
         return
     with writing(path):
-        lock = _acquired(target, path, wait)
-    _held.add(holder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place = hidden(target, "lock")
+        if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
+            place = target / _LOCK
+        if place.is_dir() or (place.is_file() and place.stat().st_size):
+            raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
+        lock = FileLock(place, is_singleton=True)  # one for all uses, which it counts for each thread
+        try:
+            lock.acquire(timeout=wait, poll_interval=0.05)  # an inode that was just unlinked needs another try
+        except Timeout:
+            raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
     try:
         yield
     finally:
-        _held.discard(holder)
         # Unlinked while it is locked: a process that opened it meanwhile finds another inode, or none, and tries again.
-        Path(lock.lock_file).unlink(missing_ok=True)
+        if lock.lock_counter == 1:
+            place.unlink(missing_ok=True)
         lock.release()
-
-
-def _acquired(target: Path, path: str | Path, wait: float) -> BaseFileLock:
-    from filelock import FileLock, Timeout
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    place = hidden(target, "lock")
-    if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
-        place = target / _LOCK
-    if place.is_dir() or (place.is_file() and place.stat().st_size):
-        raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
-    lock = FileLock(place)
-    try:
-        lock.acquire(timeout=wait, poll_interval=0.05)  # an inode that was just unlinked needs another try
-    except Timeout:
-        raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
-    return lock
 
 
 def check_output(

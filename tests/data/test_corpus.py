@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import pytest
+from killed import killed_before
 
 from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data import Group
@@ -216,3 +218,22 @@ def test_progress_is_a_line_every_few_seconds(tmp_path, monkeypatch):
 
 def silent(_):
     pass
+
+
+def test_a_table_whose_building_fails_or_is_killed_leaves_nothing(tmp_path):
+    def build(end):
+        class Ending(MemorySource):
+            def groups(self, counts):
+                yield from super().groups(counts)
+                end()
+
+        corpus = Corpus([Ending(PAIRS, ("en", "de"))])
+        return build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path / "cache", report=silent)
+
+    with pytest.raises(ZeroDivisionError):
+        build(lambda: 1 / 0)
+    assert list((tmp_path / "cache").iterdir()) == []
+    assert not killed_before(99, lambda: build(lambda: os._exit(9)))
+    assert len(list((tmp_path / "cache").iterdir())) == 2  # a folder and a lock
+    assert len(build(int)) == 2  # one is repeated
+    assert len(list((tmp_path / "cache").iterdir())) == 1

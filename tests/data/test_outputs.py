@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from killed import killed_before, tree
 
 from isoglot.core.errors import OutputError
-from isoglot.data import files
 from isoglot.data.files import (
     MARK,
     atomic_write,
-    check_json,
     check_output,
+    differences,
     exclusive,
     hidden,
     own,
+    read_record,
     remove_owned,
     temporary_folder,
     writing,
@@ -136,10 +136,10 @@ def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
 
     for change in range(3, 12):
         killed_before(change, work)
-    (tmp_path / ".out.0123abcd.tmp").mkdir()
-    (tmp_path / ".out.0123abcd.tmp" / "diary").write_text("mine")
+    (tmp_path / ".other.0123abcd.tmp").mkdir()
+    (tmp_path / ".other.0123abcd.tmp" / "diary").write_text("mine")
     work()
-    assert tree(tmp_path) == {".out.0123abcd.tmp/diary": b"mine"}
+    assert tree(tmp_path) == {".other.0123abcd.tmp/diary": b"mine"}
 
 
 @pytest.mark.parametrize("kind", ["unmarked", "other mark", "strange file", "link"])
@@ -226,13 +226,22 @@ def test_hidden_names_fit_and_differ(name):
     assert hidden(Path("folder") / (name + "x"), "12345678.tmp").name != made
 
 
-@pytest.mark.parametrize("content", ["mine", "[]", '{"recipe": 1}', '{"a": 1}'])
+@pytest.mark.parametrize("content", ["mine", "[]", "null", "[" * 100_000, '{"recipe": 1}', '{"a": 1}'])
 def test_a_file_of_another_program_is_told_from_ours(tmp_path, content):
-    (tmp_path / "run.json").write_text(content)
+    path = tmp_path / "run.json"
+    assert read_record(path) is None
+    path.write_text(content)
     with pytest.raises(OutputError, match=r"run\.json: "):
-        check_json(tmp_path / "run.json", ("recipe", "seed"))
-    (tmp_path / "run.json").write_text('{"recipe": 1, "seed": 2, "more": 3}')
-    check_json(tmp_path / "run.json", ("recipe", "seed"))
+        read_record(path, ("recipe", "seed"))
+    path.write_text('{"recipe": 1, "seed": 2, "more": 3}')
+    assert read_record(path, ("recipe", "seed")) == {"recipe": 1, "seed": 2, "more": 3}
+
+
+def test_the_keys_whose_values_differ_are_named():
+    ours = {"a": {"b": (1, {"c": 2}), "d": None}, "e": 1}
+    assert differences(ours, {"a": {"b": [1, {"c": 2}]}, "e": 1, "more": 2}) == []
+    assert differences(ours, {"a": {"b": [1, {"c": 3}], "f": 1}}) == ["a.b.1.c", "a.f", "e"]
+    assert differences(ours, {"a": {"b": [1]}, "e": 1}) == ["a.b"]
 
 
 def test_a_lock_is_held_again_by_its_thread_alone(tmp_path):
@@ -280,4 +289,3 @@ def test_a_lock_of_a_dead_process_is_no_obstacle(tmp_path):
     with exclusive(tmp_path / "a"):
         pass
     assert list(tmp_path.iterdir()) == []
-    assert not files._held

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.core.errors import CorpusError, EncoderError, IsoglotError
 from isoglot.data.store import Rows
 from isoglot.encoders import load
 from isoglot.model import encode, engine
@@ -74,17 +74,17 @@ def test_shards_in_any_order_write_the_bytes_of_one_run(model, files, tmp_path, 
 
 
 def test_shards_that_start_at_once_or_fail(model, files, tmp_path, monkeypatch):
-    """One that fails leaves the note to the others; one that finds vectors before it sees the note sees it then."""
+    """One whose settings are wrong leaves nothing; one that finds vectors before it sees the note sees it then."""
     out = tmp_path / "out"
-    with pytest.raises(EncoderError, match="truncate_dim"):
-        encode_shards(model, files, out, lines=10, shard=(1, 2), settings={"truncate_dim": 9})
-    assert (out / "shards.json").exists()
-    out = tmp_path / "other"
+    for settings in ({"truncate_dim": 9}, {"dtype": "int8"}, {"precision": "int8"}):
+        with pytest.raises(EncoderError, match=r"truncate_dim|dtype|int8"):
+            encode_shards(model, files, out, lines=10, shard=(1, 2), settings=settings)
+    assert not out.exists()
     encode_shards(model, files, out, lines=10, shard=(2, 2))
     note, seen, exists = out / "shards.json", [], Path.exists
 
     def late(path):
-        if path == note and len(seen) < 2:  # before it began, and when it looks for it
+        if path == note and not seen:
             seen.append(path)
             return False
         return exists(path)
@@ -123,12 +123,15 @@ def test_a_piece_that_was_cut_short_resumes_after_its_last_window(model, files, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda call, folder: call.update(settings={"normalize_embeddings": True}), r"\(settings\)"),
+        (
+            lambda call, folder: call.update(settings={"normalize_embeddings": True}),
+            r"\(settings\.norm",
+        ),
         (lambda call, folder: call.update(settings={"precision": "bf16"}), r"\(precision\)"),
         (lambda call, folder: call.update(lines=11), r"\(lines\)"),
-        (lambda call, folder: (folder / "a.txt").write_text("other\n"), r"\(inputs\)"),
+        (lambda call, folder: (folder / "a.txt").write_text("other\n"), r"\(inputs\.0\.1\)"),
         (lambda call, folder: (folder / "model" / "more.txt").write_text("x"), r"\(weights\)"),
-        (lambda call, folder: (folder / "out" / "shards.json").write_text("{"), r"\(shards\.json\)"),
+        (lambda call, folder: (folder / "out" / "shards.json").write_text("{"), r"shards\.json: .*damaged"),
         (lambda call, folder: (folder / "out" / "shards.json").unlink(), "unknown origin"),
     ],
 )
@@ -136,7 +139,7 @@ def test_a_folder_of_other_vectors_is_refused(model, files, tmp_path, change, me
     call = {"lines": 10, "settings": {}}
     encode_shards(model, files, tmp_path / "out", **call)
     change(call, tmp_path)
-    with pytest.raises(EncoderError, match=message):
+    with pytest.raises(IsoglotError, match=message):
         encode_shards(model, files, tmp_path / "out", **call)
 
 

@@ -2,6 +2,7 @@
 
 import resource
 import signal
+from collections import Counter
 
 import pytest
 import torch
@@ -20,22 +21,28 @@ def test_the_newest_two_are_kept_and_the_newest_is_read(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("*.pt")) == ["step-00000002.pt", "step-00000030.pt"]
 
 
-@pytest.mark.parametrize("damage", ["half", "flipped", "gone"])
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[:-1]])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path, damage):
     save(tmp_path, 1, {"x": torch.ones(500)})
     path = save(tmp_path, 2, {"x": torch.zeros(500)})
-    data = bytearray(path.read_bytes())
-    if damage == "half":
-        path.write_bytes(data[: len(data) // 2])
-    elif damage == "flipped":
-        data[len(data) // 2] ^= 1
-        path.write_bytes(data)
-    else:
-        path.unlink()
+    path.write_bytes(damage(path.read_bytes()))
     state, problems = load(tmp_path)
     assert state["x"].sum() == 500
     assert len(problems) == 1
     assert "step-00000002.pt: damaged" in problems[0]
+
+
+def test_a_flipped_bit_is_named_or_changes_nothing(tmp_path):
+    path = save(tmp_path, 1, {"x": torch.ones(99)})
+    content, outcomes = path.read_bytes(), Counter()
+    for at in range(0, len(content), 7):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+        try:
+            outcomes[load(tmp_path)[0]["x"].tolist() == [1.0] * 99] += 1
+        except CheckpointError as error:
+            outcomes["\n" in str(error), f"{path}: damaged" in str(error)] += 1
+    assert outcomes.keys() == {True, (False, True)}
+    assert outcomes[False, True] > 99
 
 
 def test_when_none_is_whole_it_is_an_error(tmp_path):
@@ -62,15 +69,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
     assert load(tmp_path)[0]["x"].sum() == 10
-    assert sorted(p.suffix for p in tmp_path.iterdir()) == [".json", ".pt"]  # nothing half-written is left
-
-
-@pytest.mark.parametrize("text", ["1.5", "null", "[]", '"a"', '{"bytes": {}, "sha256": 1}', "{", "[" * 5])
-def test_a_damaged_manifest_is_named(tmp_path, text):
-    path = save(tmp_path, 1, {"a": torch.ones(1)})
-    path.with_suffix(".json").write_text(text)
-    with pytest.raises(CheckpointError, match=r"step-0*1\.pt: damaged"):
-        load(tmp_path)
+    assert [p.suffix for p in tmp_path.iterdir()] == [".pt"]  # nothing half-written is left
 
 
 def test_a_damaged_line_of_the_log_is_dropped(tmp_path):

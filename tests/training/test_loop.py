@@ -305,7 +305,7 @@ def test_a_seed_changes_the_run_and_shares_the_tokens(project):
     first, second = (train(recipe, project / f"run{seed}", seed=seed) for seed in (1, 2))
     texts = ["red cat"]
     assert (encode(load(first.model), texts) != encode(load(second.model), texts)).any()
-    assert len(list((project / "cache" / "tables").glob("*.json"))) == 1
+    assert len(list((project / "cache" / "tables").glob("*/table.json"))) == 1
     assert len(list((project / "cache" / "tokenizers").iterdir())) == 1
 
 
@@ -391,7 +391,7 @@ def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
     (project / "run" / "model").rename(
         project / "run" / ".model.0123abcd.tmp" / "old"
     )  # killed between the two renames
-    for name in (".step-00000002.pt.0123abcd.tmp", ".step-00000009.json.0123abcd.tmp", ".notes.0123abcd.tmp"):
+    for name in (".step-00000002.pt.0123abcd.tmp", ".step-00000009.pt.0123abcd.tmp", ".notes.0123abcd.tmp"):
         (project / "run" / "checkpoints" / name).write_text("half")
     (project / "run" / "checkpoints" / "step-plan.json").write_text("mine")
     train(recipe, project / "run", resume=True)

@@ -140,7 +140,7 @@ def compare(
     examples  number of pairs to show that the second system ranks better, and worse
     data      folder of the data sets, for --examples
     """
-    from isoglot.data.files import check_json, check_output, check_outputs
+    from isoglot.data.files import check_output, check_outputs, read_record
     from isoglot.evaluation.compare import compare, parts_of, seeds_of
     from isoglot.evaluation.scores import files_of
 
@@ -149,7 +149,7 @@ def compare(
     inputs = [file for part in parts for file in files_of(part)]
     if output is not None:
         check_output(output, folder=True)
-        check_json(output / "compare.json", ("systems", "tables"))
+        read_record(output / "compare.json", ("systems", "tables"))
     tables = [output / f"compare.{kind}" for kind in ("md", "tex", "json")] if output is not None else []
     check_outputs(*tables, page, inputs=inputs)
     comparison = compare(*(path for _, path in named), names=[name for name, _ in named], **settings)

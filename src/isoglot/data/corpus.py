@@ -32,7 +32,7 @@ from isoglot.core.plugins import source_of
 from isoglot.core.progress import Progress, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
-from isoglot.data.files import atomic_write, content_digest, count_bytes, first_bytes, metered
+from isoglot.data.files import atomic_folder, content_digest, count_bytes, exclusive, first_bytes, metered
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
@@ -44,6 +44,7 @@ from isoglot.data.tokens import Tokens
 Counts = dict[str, Counter[str]]  # counts of dropped and kept groups, by the name of a source
 Leak = Path | Collection[str] | Callable[[], Collection[str]]  # a file or folder; sentences, or what reads them
 JOINED = "joined"  # name of all sources as one
+_COUNTS = "counts.json"  # in the folder of a table: what was counted while it was built
 
 
 class Source(ABC):
@@ -374,14 +375,16 @@ def build_table(
     `report` gets a line every few seconds, unless there is `progress`, and one of what was counted.
     """
     folder = cache / corpus.digest(fingerprint)
-    note = folder.with_suffix(".json")
-    counts = _counts(note)
-    if counts is None or not folder.exists():
-        with corpus.reading("reading and tokenising", report, progress=progress):
-            table = GroupTable.build(corpus.named(), tokenize, folder=folder)
-        with atomic_write(note) as stream:
-            json.dump({"counts": corpus.counts, "sentences": table.sentences}, stream)
-        counts = corpus.counts
+    counts = _counts(folder)
+    if counts is None:
+        with exclusive(folder, wait=-1):
+            counts = _counts(folder)  # another run may have built it meanwhile
+            if counts is None:
+                with atomic_folder(folder, replace=True) as new:
+                    with corpus.reading("reading and tokenising", report, progress=progress):
+                        GroupTable.build(corpus.named(), tokenize, folder=new)
+                    (new / _COUNTS).write_text(json.dumps(corpus.counts), encoding="utf-8")
+                counts = corpus.counts
     corpus.counts = counts
     table = GroupTable.open(folder)
     name, languages = corpus.name, len(table.languages)
@@ -413,12 +416,12 @@ def untokenised(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
         return GroupTable.build(corpus.named(), lambda texts: Tokens.empty(len(texts)))
 
 
-def _counts(note: Path) -> Counts | None:
-    """What building a table counted; None if it was not built, or the note is damaged."""
+def _counts(folder: Path) -> Counts | None:
+    """What building a table counted; None if it was not built."""
     try:
-        found = json.loads(note.read_text(encoding="utf-8"))["counts"]
-        return {name: Counter(counts) for name, counts in found.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        counts = json.loads((folder / _COUNTS).read_text(encoding="utf-8"))
+        return {name: Counter(of_source) for name, of_source in counts.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

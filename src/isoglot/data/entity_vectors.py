@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import CorpusError, EncoderError
-from isoglot.data.files import atomic_write, digest, first_bytes, read_lines
+from isoglot.data.files import atomic_write, digest, first_bytes, read_lines, write_record
 from isoglot.data.readers.entities import TABLE, read_table
 from isoglot.data.vectors import open_table
 
@@ -97,8 +97,7 @@ def write_vectors(aligned: Aligned, folder: Path, *, source: Path) -> Path:
     path.with_suffix(".json").unlink(missing_ok=True)  # so that there is never an old note next to new vectors
     with atomic_write(path, binary=True) as stream:
         np.save(stream, aligned.vectors)
-    with atomic_write(path.with_suffix(".json")) as stream:
-        json.dump(note, stream, indent=1, ensure_ascii=False)
+    write_record(path.with_suffix(".json"), note)
     return path
 
 

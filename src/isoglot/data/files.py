@@ -19,21 +19,18 @@ import lzma
 import os
 import re
 import secrets
+import shutil
 import stat
 import tempfile
-import threading
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from time import time
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from isoglot.core.errors import CorpusError, OutputError
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 BUNDLED = Path(__file__).parents[1] / "bundled"  # the text in the package
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that of several copies of a text the same one is always read
@@ -52,9 +49,8 @@ _LONGEST = 200  # bytes of a name that leave room for an ending; file systems al
 _CUT = 160
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _LOCK = ".lock"
-_ALL = "(?s).+"  # matches every path
+_OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_held: set[tuple[Path, int]] = set()  # outputs locked by `exclusive`, each by a thread of this process
 _meters: list[Callable[[int], None]] = []  # of `metered`
 _collections: list[set[Path]] = []  # of `collecting`
 _UNPACK = "unpack it and pass the text file inside"
@@ -210,8 +206,8 @@ def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]
     with writing(path):
         target = Path(os.path.realpath(target))
         target.parent.mkdir(parents=True, exist_ok=True)
-        remove_temporary(target.parent, [target.name])
         temporary = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        remove_temporary(target.parent, re.escape(hidden(target, "").name[1:-1]))
         try:
             with _create(temporary, "x", binary=binary) as stream:
                 _lock(stream.fileno())
@@ -250,17 +246,12 @@ def _is_of(name: str | bytes | int | None, path: Path) -> bool:
     return any(beside) or any(found == one or found in one.parents for one in targets)
 
 
-def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> None:
-    """Remove temporary files of killed processes from `folder`, for files of these names."""
+def remove_temporary(folder: Path, names: str) -> None:
+    """Remove temporary files of killed processes from `folder`, for files whose names this expression matches."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            if (found := _TEMPORARY.fullmatch(entry.name)) is None:
-                continue
-            if isinstance(names, re.Pattern):
-                is_named = names.fullmatch(found[1]) is not None
-            else:
-                is_named = any(hidden(folder / name, "").name == f".{found[1]}." for name in names)
-            if not is_named:
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match is None or re.fullmatch(names, match[1]) is None:
                 continue
             with suppress(OSError):
                 descriptor = os.open(entry.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
@@ -288,40 +279,33 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
     output for a long time enters this before it reads or writes anything there; inside the block, the same thread may
     enter it again. The lock is the file `.NAME.lock` next to it, or `.lock` inside a folder next to which nothing can
     be written; the system releases it when the process dies, and it is removed with the last use. A pipe or device is
-    not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
+    not locked. Raises `OutputError` if another process still holds it after `wait` seconds; -1 waits until it is free.
     """
+    from filelock import FileLock, Timeout
+
     target = Path(os.path.realpath(path))
-    holder = (target, threading.get_ident())
-    if holder in _held or _is_device(target):
+    if _is_device(target):
         yield
         return
     with writing(path):
-        lock = _acquired(target, path, wait)
-    _held.add(holder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place = hidden(target, "lock")
+        if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
+            place = target / _LOCK
+        if place.is_dir() or (place.is_file() and place.stat().st_size):
+            raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
+        lock = FileLock(place, is_singleton=True)  # one for all uses, which it counts for each thread
+        try:
+            lock.acquire(timeout=wait, poll_interval=0.05)  # an inode that was just unlinked needs another try
+        except Timeout:
+            raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
     try:
         yield
     finally:
-        _held.discard(holder)
         # Unlinked while it is locked: a process that opened it meanwhile finds another inode, or none, and tries again.
-        Path(lock.lock_file).unlink(missing_ok=True)
+        if lock.lock_counter == 1:
+            place.unlink(missing_ok=True)
         lock.release()
-
-
-def _acquired(target: Path, path: str | Path, wait: float) -> BaseFileLock:
-    from filelock import FileLock, Timeout
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    place = hidden(target, "lock")
-    if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
-        place = target / _LOCK
-    if place.is_dir() or (place.is_file() and place.stat().st_size):
-        raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
-    lock = FileLock(place)
-    try:
-        lock.acquire(timeout=wait, poll_interval=0.05)  # an inode that was just unlinked needs another try
-    except Timeout:
-        raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
-    return lock
 
 
 def check_output(
@@ -403,16 +387,42 @@ def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None,
             raise OutputError(f"{path}: contains the input {given}; choose another output")
 
 
-def check_json(path: Path, keys: Iterable[str]) -> None:
-    """Raise `OutputError` if `path` exists and is not a JSON object with these keys: another program wrote it."""
+def read_record(path: Path, keys: Iterable[str] = ()) -> dict[str, Any] | None:
+    """The JSON object in a file that records what an output is or was made of; None without a file.
+
+    Raises `OutputError` for anything else, and for an object without these keys, which another program wrote.
+    """
     if not path.exists():
-        return
+        return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not found.keys() >= set(keys):
-        raise OutputError(f"{path}: was not written by isoglot; move it away, or choose another output")
+        record = None
+    if not isinstance(record, dict) or not record.keys() >= set(keys):
+        raise OutputError(f"{path}: was not written by isoglot, or is damaged; move it away, or choose another output")
+    return record
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write what `read_record` reads, as `atomic_write` does."""
+    with atomic_write(path) as stream:
+        json.dump(record, stream, ensure_ascii=False, indent=1)
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """The paths of the keys of one record whose values differ in another, such as `settings.dtype`."""
+    as_read = json.loads(json.dumps(ours))  # tuples as JSON has them
+    return [place for key, value in as_read.items() for place in _differing(value, theirs.get(key), key)]
+
+
+def _differing(one: Any, other: Any, place: str) -> list[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        pairs = [(key, one.get(key), other.get(key)) for key in {**one, **other}]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(str(at), first, second) for at, (first, second) in enumerate(zip(one, other, strict=True))]
+    else:
+        return [] if one == other else [place]
+    return [inner for key, first, second in pairs for inner in _differing(first, second, f"{place}.{key}")]
 
 
 MARK = ".isoglot"  # in a folder that `own` made
@@ -428,12 +438,12 @@ def own(folder: Path, kind: str, known: str) -> None:
     mark = folder / MARK
     content = mark.read_bytes() if mark.is_file() else b""
     if content != f"{kind}\n".encode():
-        if content or next(foreign_files(folder, "(?!)"), None):
+        if content or next(list_files(folder), None):
             problem = f"exists, and this version did not make it as {kind}"
             raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
         with atomic_write(mark) as stream:
             stream.write(f"{kind}\n")
-    if strange := next(foreign_files(folder, known), None):
+    if strange := next(list_files(folder, besides=known), None):
         raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
 
 
@@ -458,36 +468,53 @@ def work_folder(
 
 
 @contextmanager
-def temporary_folder(target: Path) -> Iterator[Path]:
-    """A temporary folder next to `target`, removed when the block ends, together with those of killed processes."""
-    with exclusive(target):
-        target = Path(os.path.realpath(target))
-        for left in temporary_folders(target):
-            remove_owned(left)
+def temporary_folder(path: str | Path) -> Iterator[Path]:
+    """A folder next to the output `path`, locked with it, that is removed when the block ends or, after a kill, by the
+    next call.
+    """
+    with exclusive(path), writing(path):
+        target = Path(os.path.realpath(path))
+        remove_temporary_folders(target)
         folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
         try:
-            with writing(target):
-                own(folder, "a temporary folder", "(?!)")
-                yield folder
+            folder.mkdir(parents=True)
+            yield folder
         finally:
-            if folder.is_dir():
-                remove_owned(folder)
+            remove_temporary_folders(target)
 
 
-def temporary_folders(target: Path) -> list[Path]:
-    """What killed processes have left next to `target` of their `temporary_folder`."""
+@contextmanager
+def atomic_folder(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
+    """A new folder that is renamed to `path` only if the block ends without an exception; until then, and after any
+    failure, what is there is untouched.
+
+    There may be an empty folder, and with `replace` any, which is renamed first: if a process is killed between these
+    two, there is none until the next call or `remove_temporary_folders` brings the old one back.
+    """
+    with temporary_folder(path) as temporary:
+        new, target = temporary / "new", Path(os.path.realpath(path))
+        new.mkdir()
+        yield new
+        if replace and target.exists():
+            target.replace(temporary / _OLD)
+        new.replace(target)
+
+
+def remove_temporary_folders(target: Path) -> None:
+    """Remove what was left next to `target` of a `temporary_folder`, and bring an old folder back that was renamed and
+    not replaced. Enter `exclusive` before.
+    """
     beginning = hidden(target, "").name
-    return [
-        left
-        for left in (target.parent.iterdir() if target.parent.is_dir() else ())
-        if left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()
-        if (left / MARK).is_file() or next(foreign_files(left, "(?!)"), None) is None
-    ]
+    for entry in list(target.parent.iterdir()) if target.parent.is_dir() else ():
+        if entry.name.startswith(beginning) and _TEMPORARY.fullmatch(entry.name) and entry.is_dir():
+            if (entry / _OLD).exists() and not os.path.lexists(target):
+                (entry / _OLD).replace(target)
+            shutil.rmtree(entry, ignore_errors=True)
 
 
-def remove_owned(folder: Path, known: str = _ALL) -> None:
+def remove_owned(folder: Path, known: str) -> None:
     """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
-    strange = set(foreign_files(folder, known))
+    strange = set(list_files(folder, besides=known))
     for root, folders, files in os.walk(folder, topdown=False):
         for name in files:
             path = Path(root, name)
@@ -501,12 +528,11 @@ def remove_owned(folder: Path, known: str = _ALL) -> None:
         folder.rmdir()
 
 
-def foreign_files(folder: Path, known: str) -> Iterator[str]:
-    """Paths in a folder of files, and of links to folders, that the expression `known` doesn't match.
-
-    Temporary files and locks of what matches do not count as foreign.
+def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
+    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
+    files and locks, and isoglot's mark.
     """
-    pattern = re.compile(known)
+    pattern = re.compile(besides)
     for root, folders, files in os.walk(folder):
         above = Path(root).relative_to(folder)
         for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):

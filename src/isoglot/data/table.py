@@ -14,8 +14,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
@@ -86,23 +84,17 @@ class GroupTable:
         *,
         folder: Path | None = None,
     ) -> GroupTable:
-        """Tokenise the groups of all named sources into memory, or into a new `folder` that appears when complete."""
+        """Tokenise the groups of all named sources into memory or into a `folder`."""
         if folder is None:
             writer = _Writer(lambda _: io.BytesIO())
             writer.write(sources, tokenize)
             columns = {name: writer.array(name, stream.getvalue()) for name, stream in writer.streams.items()}  # type: ignore[attr-defined]
             return cls(columns, list(writer.languages), writer.sources)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        working = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
-            writer = _Writer(lambda name: (working / f"{name}.bin").open("w+b"))
-            writer.write(sources, tokenize)
-            writer.close()
-            (working / "table.json").write_text(json.dumps(writer.header()), encoding="utf-8")
-            if not folder.exists():  # another run has built the same table meanwhile
-                working.rename(folder)
-        finally:
-            shutil.rmtree(working, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        writer = _Writer(lambda name: (folder / f"{name}.bin").open("w+b"))
+        writer.write(sources, tokenize)
+        writer.close()
+        (folder / "table.json").write_text(json.dumps(writer.header()), encoding="utf-8")
         return cls.open(folder)
 
     @classmethod

@@ -38,7 +38,7 @@ from pydantic import (
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EvaluationError, nearest
 from isoglot.core.score import Detail, Metric, Score, Setting, Unit, main_metrics
-from isoglot.data.files import atomic_write, check_json, check_output, exclusive
+from isoglot.data.files import atomic_write, check_output, exclusive, read_record
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, by_key, by_suite
@@ -174,7 +174,7 @@ def check_folder(folder: Path, *, inputs: Iterable[str | Path | None] = ()) -> N
     inputs = list(inputs)
     for name in _FILES:
         check_output(folder / name, inputs=inputs)
-    check_json(folder / "results.json", ("model", "scores"))
+    read_record(folder / "results.json", ("model", "scores"))
 
 
 def _known(statistic: str) -> str:

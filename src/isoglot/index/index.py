@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
 from isoglot.core.progress import Progress
-from isoglot.data.files import check_output, exclusive, temporary_folder
+from isoglot.data.files import atomic_folder, check_output, exclusive
 from isoglot.data.formats import format_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.store import write_rows
@@ -719,17 +719,13 @@ class Index:
         check_output(target, folder=True)
         if target.is_dir() and any(target.iterdir()):
             raise OutputError(f"{target}: is not empty; choose another folder")
-        with temporary_folder(target) as temporary:
-            with Index.create(temporary / "index", self.origin, kind=FLAT) as copy:
-                for sentences, contents, vectors in self._pieces(tables.ROWS):
-                    copy._apply(_Changes(sentences, contents), vectors)
-                if (scale := self._view.files.scale) is not None:
-                    with copy.store.writing():
-                        copy.store.set_value("scale", scale)
-                    copy._load()
-            if target.is_dir():
-                target.rmdir()
-            (temporary / "index").rename(target)
+        with atomic_folder(target) as new, Index.create(new, self.origin, kind=FLAT) as copy:
+            for sentences, contents, vectors in self._pieces(tables.ROWS):
+                copy._apply(_Changes(sentences, contents), vectors)
+            if (scale := self._view.files.scale) is not None:
+                with copy.store.writing():
+                    copy.store.set_value("scale", scale)
+                copy._load()
         return target
 
     @check_arguments()

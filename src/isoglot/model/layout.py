@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EncoderError, IsoglotError, OutputError
 from isoglot.data.files import (
+    atomic_folder,
     content_digest,
     exclusive,
-    remove_owned,
-    temporary_folder,
-    temporary_folders,
-    writing,
+    list_files,
+    read_record,
+    remove_temporary_folders,
 )
 from isoglot.model import configs, packed
 from isoglot.model.configs import read_json as read_json
@@ -45,7 +45,6 @@ FILES = "isoglot.files.json"  # in a saved folder: the names of the files that i
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
 
-_NEW, _OLD = "new", "old"  # in the temporary folder of `replacing`
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
@@ -114,23 +113,13 @@ def replacing(folder: str | Path) -> Iterator[Path]:
         return
     with exclusive(path):
         prepare(path)
-        with temporary_folder(folder) as place, writing(path), _full_disk_is_oserror():
-            new, old = place / _NEW, place / _OLD
-            new.mkdir()
+        with atomic_folder(path, replace=True) as new, _full_disk_is_oserror():
             _new.add(new)
             try:
                 yield new
             finally:
                 _new.discard(new)
-            write_json(new / FILES, {"files": sorted(_entries(new))})
-            if folder.exists():
-                folder.replace(old)
-            try:
-                new.replace(folder)
-            except OSError:
-                if old.exists():
-                    old.replace(folder)
-                raise
+            write_json(new / FILES, {"files": sorted(list_files(new))})
 
 
 def prepare(folder: str | Path) -> None:
@@ -140,10 +129,7 @@ def prepare(folder: str | Path) -> None:
     `exclusive` before.
     """
     path, folder = folder, Path(os.path.realpath(folder))
-    for left in temporary_folders(folder):  # the old model comes back if no new one took its place
-        if (left / _OLD / FILES).is_file() and not os.path.lexists(folder):
-            (left / _OLD).replace(folder)
-        remove_owned(left)
+    remove_temporary_folders(folder)
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -156,36 +142,18 @@ def prepare(folder: str | Path) -> None:
     ):
         if found:
             raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
-    present = _entries(folder)
+    present = set(list_files(folder))
     if not present:
         return
-    listed = _listed(folder)
-    if listed is None:
+    listed = (read_record(folder / FILES) or {}).get("files")
+    if not isinstance(listed, list):
         raise OutputError(
             f"{path}: exists and has no list of files that this version wrote ({FILES}); choose another folder, "
             "or empty it if nothing there is needed"
         )
-    if strange := sorted(present - listed - {FILES}):
+    if strange := sorted(present.difference(map(str, listed), [FILES])):
         more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
         raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")
-
-
-def _entries(folder: Path) -> set[str]:
-    """Paths in a folder of all that is not a folder; links to folders are among them."""
-    return {
-        path.relative_to(folder).as_posix()
-        for root, folders, files in os.walk(folder)
-        for path in (Path(root, name) for name in (*files, *folders))
-        if path.is_symlink() or not path.is_dir()
-    }
-
-
-def _listed(folder: Path) -> set[str] | None:
-    """The files that this library wrote into a folder, as they are listed there; None without a list."""
-    try:
-        return set(json.loads((folder / FILES).read_text(encoding="utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 @contextmanager

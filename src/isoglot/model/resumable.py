@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EncoderError, OutputError
 from isoglot.core.progress import Progress
-from isoglot.data.files import check_output, exclusive
+from isoglot.data.files import check_output, differences, exclusive
 from isoglot.data.formats import read_texts
 from isoglot.data.store import Rows, journal_of
 from isoglot.model.engine import Engine, Window, engine, plan
 
 _STEP = 16_384  # texts compared at a time
-_WHAT = {"encoder": "model", "settings": "set of settings"}
 
 
 def encode_file(
@@ -123,8 +122,8 @@ def _begun(
     other = _difference(rows, note, texts, hashed) if len(rows) else ""
     if other and not replace:
         raise EncoderError(
-            f"{path}: was started with another {other}; repeat that run unchanged, delete this file to start over, "
-            f"or choose another output"
+            f"{path}: is of a run that differs in {other}; repeat that run unchanged, delete this file to start over, "
+            "or choose another output"
         )
     if other or not len(rows):
         rows.begin(note, width=note["settings"]["width"], dtype=note["settings"]["dtype"])
@@ -137,16 +136,15 @@ def _difference(rows: Rows, note: dict[str, Any], texts: Iterator[str], hashed: 
 
     The texts that are done are taken from `texts`, and added to the digest `hashed`.
     """
-    for name, what in _WHAT.items():
-        if (rows.note or {}).get(name) != note[name]:
-            return what
+    if changed := differences(note, rows.note or {}):
+        return ", ".join(changed)
     done = 0
     for record in rows.records:
         while part := list(islice(texts, min(_STEP, record["rows"] - done))):
             hashed.update(_bytes(part))
             done += len(part)
         if done < record["rows"] or hashed.hexdigest() != record["texts"]:
-            return "input"
+            return "its input"
     return ""
 
 

@@ -7,10 +7,7 @@ vectors; a folder with other vectors is rejected.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -18,11 +15,12 @@ from typing import Any
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError, nearest
-from isoglot.data.files import atomic_write, digest, without_compression
+from isoglot.data.files import differences, digest, read_record, without_compression, write_record
 from isoglot.data.formats import read_texts
 from isoglot.model import Model, load
-from isoglot.model.engine import limit_cores
+from isoglot.model.engine import limit_cores, plan
 from isoglot.model.finding import find
+from isoglot.model.layout import digest_of
 from isoglot.model.resumable import encode_file
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, run
@@ -71,46 +69,29 @@ def encode_shards(
         if not 1 <= number <= count:
             raise ValueError(f"shard is {number}/{count}; it must be 1/{count} to {count}/{count}")
         pieces = pieces[(number - 1) * len(pieces) // count : number * len(pieces) // count]
-    precision = _settled(settings.pop("precision", None), cluster, model)
-    weights, begun = _weights(model), (output / NOTE).exists()
-    _claim(output, model, weights, settings, precision, [(path.name, digest(path)) for path in inputs], lines)
-    settings["precision"] = precision
     try:
-        _encode(pieces, cluster, model, weights, settings, progress)
-    except Exception as error:
-        if (
-            shard is None and not begun and not any(output.glob("*.npy"))
-        ):  # the empty folder can be reused with other settings
-            (output / NOTE).unlink(missing_ok=True)
-            with suppress(OSError):  # it contains the state of unfinished pieces
-                output.rmdir()
-        if isinstance(error, ValueError | TypeError | RuntimeError):
-            raise EncoderError(f"{model}: {error}") from error
-        raise
+        precision = _check_settings(model, settings, cluster)
+        weights = digest_of(find(model))
+        made_of = {
+            "model": model, "weights": weights, "settings": settings, "precision": precision,
+            "inputs": [(path.name, digest(path)) for path in inputs], "lines": lines,
+        }  # fmt: skip
+        _claim(output, made_of)
+        missing = [piece for piece in pieces if not piece[2].exists()]
+        done = len(pieces) - len(missing)
+        name = str(Path(model).resolve()) if Path(model).is_dir() else model
+        shared = (name, weights, {**settings, "precision": precision}, cluster.cpus, cluster.gpus > 0)
+        for _ in run(_encode_piece, missing, cluster, shared=shared):
+            done += 1
+            if progress is not None:
+                progress(done, len(pieces))
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise EncoderError(f"{model}: {error}") from error
     return open_shards([piece[2] for piece in pieces]) if pieces else Shards((), (), 0)
-
-
-def _encode(
-    pieces: Sequence[tuple[Path, int, Path, int]],
-    cluster: Cluster,
-    model: str,
-    weights: str,
-    settings: dict[str, Any],
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    missing = [piece for piece in pieces if not piece[2].exists()]
-    done = len(pieces) - len(missing)
-    name = str(Path(model).resolve()) if Path(model).is_dir() else model
-    for _ in run(_encode_piece, missing, cluster, shared=(name, weights, settings, cluster.cpus, cluster.gpus > 0)):
-        done += 1
-        if progress is not None:
-            progress(done, len(pieces))
 
 
 def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[Path, int, Path, int]]:
     """Input file, first line, output file and number of lines of every piece."""
-    if lines < 1:
-        raise ValueError(f"lines is {lines}; a piece has at least one")
     names: dict[str, Path] = {}
     for path in inputs:
         name = without_compression(path.name)
@@ -123,56 +104,39 @@ def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[
             yield path.resolve(), first, vectors, min(lines, total - first)
 
 
-def _settled(precision: str | None, cluster: Cluster, model: str) -> str:
-    """The precision of all pieces, chosen here, because workers on different hardware would choose different ones."""
-    try:
-        opened = load(model, device="auto" if cluster.gpus else "cpu")
-        if precision in (None, "auto") and cluster.gpus and cluster.address is not None and str(opened.device) == "cpu":
-            return "bfloat16"  # the accelerators are on other machines, and those since Ampere multiply it in hardware
-        return opened.settle(precision)
-    except ValueError as error:
-        raise EncoderError(f"{model}: {error}") from error
+def _check_settings(model: str, settings: dict[str, Any], cluster: Cluster) -> str:
+    """The precision of all pieces, chosen here, because workers on different hardware would choose different ones.
+
+    Takes it out of `settings`, and raises what the workers would, before anything is written.
+    """
+    precision = settings.pop("precision", None)
+    opening, encoding = _split(settings)
+    opened = load(model, device="auto" if cluster.gpus else "cpu", **opening)
+    settled = plan(opened, precision=precision, **encoding).precision
+    if precision in (None, "auto") and cluster.gpus and cluster.address is not None and str(opened.device) == "cpu":
+        settled = "bfloat16"  # the accelerators are on other machines, and those since Ampere multiply it in hardware
+    opened.at(settled)
+    return settled
 
 
-def _weights(model: str) -> str:
-    """A digest of every file of the model."""
-    folder = find(model)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = "".join(f"{path.relative_to(folder).as_posix()} {digest(path)}\n" for path in files)
-    return hashlib.sha256(names.encode()).hexdigest()
+def _split(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings with which a model is opened, and those with which it encodes."""
+    opening = {name: value for name, value in settings.items() if name in _OPENING}
+    return opening, {name: value for name, value in settings.items() if name not in _OPENING}
 
 
-def _claim(
-    folder: Path,
-    model: str,
-    weights: str,
-    settings: dict[str, Any],
-    precision: str,
-    inputs: list[tuple[str, str]],
-    lines: int,
-) -> None:
+def _claim(folder: Path, made_of: dict[str, Any]) -> None:
     """Record the origin of the vectors in the folder, or raise if it contains other vectors."""
-    wanted = {
-        "model": model, "weights": weights, "settings": settings, "precision": precision, "inputs": inputs,
-        "lines": lines,
-    }  # fmt: skip
-    wanted = json.loads(json.dumps(wanted))
     note = folder / NOTE
-    if not note.exists():
-        if folder.is_dir() and any(folder.glob("*.npy")) and not note.exists():  # another job may have made both
+    recorded = read_record(note)
+    if recorded is None and any(folder.glob("*.npy")):
+        recorded = read_record(note)  # another job may have made both meanwhile
+        if recorded is None:
             raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
-        with atomic_write(note) as stream:
-            json.dump(wanted, stream, ensure_ascii=False, indent=1)
-        return
-    try:
-        there = json.loads(note.read_text(encoding="utf-8"))
-        differing = [key for key in wanted if there.get(key) != wanted[key]]
-    except (ValueError, AttributeError):
-        differing = [NOTE]
-    if differing:
-        raise EncoderError(
-            f"{folder}: contains vectors of another run ({', '.join(differing)}); choose an empty folder"
-        )
+    if recorded is None:
+        write_record(note, made_of)
+    elif changed := differences(made_of, recorded):
+        raise EncoderError(f"{folder}: contains vectors of another run ({', '.join(changed)}); choose an empty folder")
 
 
 def _encode_piece(
@@ -187,11 +151,10 @@ def _encode_piece(
     lines: int,
 ) -> None:
     texts = (text for _, text in islice(read_texts(path), first, first + lines))
-    opening = {key: settings[key] for key in _OPENING if key in settings}
-    rest = {key: value for key, value in settings.items() if key not in opening}
+    opening, encoding = _split(settings)
     with limit_cores(threads):
         encoder = _encoder(model, weights, "auto" if accelerated else "cpu", **opening)
-        encode_file(encoder, texts, output=output, **rest)
+        encode_file(encoder, texts, output=output, **encoding)
 
 
 @lru_cache(maxsize=1)

@@ -1,46 +1,40 @@
-"""Checkpoints that survive a kill, a full disk and truncated files.
+"""Checkpoints that survive a kill, a full disk and damage.
 
-A checkpoint is one file and a manifest with its digest, each written to a temporary file and renamed, the manifest
-last. A file without a manifest or with another digest is ignored: resuming falls back to the checkpoint before it,
-which is deleted only when a newer one is complete.
+A checkpoint is one file of `torch.save`, written to a temporary file and renamed. It is a zip archive, whose checksums
+show damage: resuming then falls back to the checkpoint before it, which is deleted only when a newer one is complete.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import torch
 
 from isoglot.core.errors import CheckpointError, OutputError
-from isoglot.data.files import atomic_write, digest, remove_temporary
+from isoglot.data.files import atomic_write, remove_temporary
 
 KEPT = 2
-_NAME = re.compile(r"step-\d{8}\.(pt|json)")
+_NAME = r"step-\d{8}\.pt"
 
 
 def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
     """Write `state` as the checkpoint of `step` and drop all but the newest two; CheckpointError if it cannot be."""
     path = folder / f"step-{step:08d}.pt"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(path, binary=True) as stream:
             torch.save(state, stream)
-        with atomic_write(path.with_suffix(".json")) as stream:
-            stream.write(json.dumps({"step": step, "bytes": path.stat().st_size, "sha256": digest(path)}))
     except (OutputError, OSError, RuntimeError) as error:  # torch turns some write errors into RuntimeError
-        earlier = [old.name for old in _manifests(folder) if old != path.with_suffix(".json")]
-        intact = f"{earlier[0].removesuffix('.json')} is intact" if earlier else "no earlier checkpoint"
+        earlier = [old.stem for old in _files(folder) if old != path]
+        intact = f"{earlier[0]} is intact" if earlier else "no earlier checkpoint"
         reason = getattr(error.__cause__ or error, "strerror", None) or error
         raise CheckpointError(
             f"{path}: cannot be written ({reason}); {intact}; free some space and run the same again"
         ) from error
-    newest = {manifest.stem for manifest in _manifests(folder)[:KEPT]}
-    for old in _files(folder):
-        if old.stem not in newest:
-            old.unlink()
+    for old in _files(folder)[KEPT:]:
+        old.unlink()
     return path
 
 
@@ -55,27 +49,19 @@ def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     Raises CheckpointError if there are checkpoints and none is whole.
     """
     problems: list[str] = []
-    for manifest in _manifests(folder):
-        path = manifest.with_suffix(".pt")
+    for path in _files(folder):
         try:
-            expected = json.loads(manifest.read_text(encoding="utf-8"))
-            if (size := path.stat().st_size) != expected["bytes"]:
-                raise ValueError(f"{size} bytes where {expected['bytes']} were written")
-            if digest(path) != expected["sha256"]:
-                raise ValueError("its content is not what was written")
+            with ZipFile(path) as archive:
+                if damaged := archive.testzip():
+                    raise ValueError(f"the checksum of {damaged} is wrong")
             return torch.load(path, map_location="cpu", weights_only=True), problems
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            problems.append(f"{path}: damaged: {error}")
+        except Exception as error:  # both libraries have many, depending on which byte is damaged
+            problems.append(f"{path}: damaged: {error}".partition("\n")[0])
     if problems:
         raise CheckpointError("; ".join(problems) + f"; no checkpoint is intact; remove {folder.parent} to start again")
     return None, problems
 
 
-def _manifests(folder: Path) -> list[Path]:
-    """Manifests, newest first."""
-    return sorted((path for path in _files(folder) if path.suffix == ".json"), reverse=True)
-
-
 def _files(folder: Path) -> list[Path]:
-    """The files of checkpoints, manifests first: without one, a checkpoint is not read."""
-    return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))
+    """Checkpoints, newest first."""
+    return sorted((path for path in folder.glob("step-*") if re.fullmatch(_NAME, path.name)), reverse=True)

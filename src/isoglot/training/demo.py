@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from isoglot.data.files import BUNDLED, atomic_write, check_output, exclusive, own, read_lines
+from isoglot.data.files import BUNDLED, atomic_write, read_lines, work_folder
 from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.evaluate import evaluate
@@ -30,7 +30,7 @@ from isoglot.training.train import train_seeds
 
 RECIPES = ("demo/pairs", "demo/groups")
 KNOWN = (  # paths in the folder of a demo; `layout` knows those inside a model folder
-    r"(runs/(pairs|groups)/)?(model|\.model\.[0-9a-f]{8}\.(new|old))/.+|mteb/.+|"
+    r"(runs/(pairs|groups)/)?(model|\.model\.[0-9a-f]{8}\.tmp)/.+|mteb/.+|"
     r"runs/(pairs|groups)/((run|data)\.json|log\.jsonl|checkpoints/step-\d+\.(pt|json)|tensorboard/.+)|"
     r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|tex|json)|page\.html|items\.npz|details\.jsonl"
 )
@@ -50,9 +50,7 @@ def run(
 
     Raises `OutputError` for a folder that contains something other than a demo, and while another demo writes there.
     """
-    check_output(output, folder=True)
-    with exclusive(output):
-        own(output, "a demo", KNOWN)
+    with work_folder(output, "a demo", KNOWN, keep=True):
         runs = [output / "runs" / Path(name).name for name in RECIPES]
         for folder in (output, *runs):
             if folder.is_dir():

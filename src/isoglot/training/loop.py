@@ -10,7 +10,6 @@ name.
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
@@ -30,7 +29,7 @@ from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CheckpointError, IsoglotError, OutputError, RecipeError
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
-from isoglot.data.files import atomic_write, check_json, check_output, exclusive
+from isoglot.data.files import check_output, exclusive, read_record, write_record
 from isoglot.data.languages import canonical
 from isoglot.data.table import Array
 from isoglot.encoders.base import Encoder
@@ -251,13 +250,12 @@ class Run:
         """Add the data of the stage to the model card and to `data.json` of the run."""
         if ranks.rank() == 0:
             path, content = self.output / "data.json", dict[str, Any]()
-            with suppress(OSError, ValueError):  # not those of an earlier stage
-                content = dict(json.loads(path.read_text(encoding="utf-8")))
+            with suppress(OutputError):  # not those of an earlier stage
+                content = read_record(path) or {}
             for stream, corpus in zip(self.streams, corpora, strict=True):
                 name = f"{settings.name}/{stream.name}" if len(self.recipe.stages) > 1 else stream.name
                 content[name] = composition(corpus, stream.batches.table)
-            with atomic_write(path) as file:
-                json.dump(content, file, ensure_ascii=False, indent=1)
+            write_record(path, content)
         for stream, corpus in zip(self.streams, corpora, strict=True):
             licences = {source.name: source.licence for source in corpus.sources}
             for name, (groups, sentences) in stream.batches.table.content().items():
@@ -464,7 +462,7 @@ def alone(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Itera
 def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
     # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
     inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
-    check_json(output / "run.json", ("recipe", "seed"))
+    read_record(output / "run.json", ("recipe", "seed"))
     for name in ("run.json", "log.jsonl", "data.json", "trackers.json"):
         check_output(output / name, inputs=inputs)
     check_output(output / "checkpoints", inputs=inputs, folder=True)

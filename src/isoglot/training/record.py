@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from isoglot.core import __version__, environment
 from isoglot.core.errors import CheckpointError
 from isoglot.core.plugins import source_of
 from isoglot.data.corpus import Corpus
-from isoglot.data.files import BUNDLED, atomic_write, collecting, content_digest
+from isoglot.data.files import BUNDLED, collecting, content_digest, differences, read_record, write_record
 from isoglot.encoders.base import Encoder, add_tensors
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.settings import TowersSettings
@@ -186,13 +185,14 @@ def begin(
     # A run that failed before its first step may be restarted, by any recipe.
     begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
     if not begun:
-        with atomic_write(path) as stream:
-            json.dump({**ours, **describe()}, stream, indent=1)
+        write_record(path, {**ours, **describe()})
         return None
     if not resume:
         raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")
-    theirs = _recorded(path)
-    if changed := [place for key in ours for place in _differing(ours[key], theirs.get(key), key)]:
+    theirs = read_record(path)
+    if theirs is None:
+        raise CheckpointError(f"{path}: is missing; without it the run cannot be resumed")
+    if changed := differences(ours, theirs):
         raise CheckpointError(
             f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
             "another folder"
@@ -202,31 +202,8 @@ def begin(
     return finished if whole and layout.is_model(output / "model") else None
 
 
-def _recorded(path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("not a JSON object")
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
-    return record
-
-
-def _differing(ours: Any, theirs: Any, place: str) -> list[str]:
-    """The paths of keys at which two JSON values differ."""
-    ours = json.loads(json.dumps(ours))  # tuples as JSON has them
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        pairs = [(key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = [(str(at), one, other) for at, (one, other) in enumerate(zip(ours, theirs, strict=True))]
-    else:
-        return [] if ours == theirs else [place]
-    return [inner for key, one, other in pairs for inner in _differing(one, other, f"{place}.{key}")]
-
-
 def finish(output: Path, outcome: Outcome) -> None:
     """Record the end of a run."""
     path, finished = output / "run.json", asdict(outcome) | {"seconds": round(outcome.seconds, 1)}
     del finished["model"]
-    with atomic_write(path) as stream:
-        json.dump(_recorded(path) | {"finished": finished}, stream, indent=1)
+    write_record(path, (read_record(path) or {}) | {"finished": finished})

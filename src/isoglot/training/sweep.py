@@ -46,7 +46,7 @@ from isoglot.core.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.core.processes import end_with_parent
 from isoglot.core.progress import clock
 from isoglot.core.score import Score, main_metrics
-from isoglot.data.files import atomic_write, check_json, check_output, check_outputs, collecting
+from isoglot.data.files import atomic_write, check_output, check_outputs, collecting, read_record, write_record
 from isoglot.encoders import Encoder, fit_flow, fit_whitening
 from isoglot.encoders import load as load_encoder
 from isoglot.encoders.device import resolve, settle
@@ -406,7 +406,7 @@ def sweep(
     if not dev and not wanted:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
     check_output(output, folder=True)
-    check_json(output / "sweep.json", ("arms", "values"))
+    read_record(output / "sweep.json", ("arms", "values"))
     runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
     inputs = [Path(arm.recipe) for arm in arms if arm.recipe] + [path for one in ready for path in inputs_of(one)]
     tables = [*(output / f"sweep.{kind}" for kind in ("md", "tex", "json", "svg")), output / "design.json"]
@@ -416,8 +416,7 @@ def sweep(
     results = _all(job, runs, jobs=jobs, report=report)
     made = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
     made.save(output)
-    with atomic_write(output / "design.json") as stream:
-        json.dump(_described(job, design, made, ready, tasks, languages), stream, ensure_ascii=False, indent=1)
+    write_record(output / "design.json", _described(job, design, made, ready, tasks, languages))
     if find_spec("matplotlib"):  # of an extra
         plot_sweep(output, output / "sweep.svg")
     return made

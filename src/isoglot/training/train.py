@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import json
 import os
 import statistics
 import tempfile
@@ -24,7 +23,7 @@ from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import RecipeError, shown
 from isoglot.core.progress import Progress, is_interactive
 from isoglot.data.corpus import MemorySource
-from isoglot.data.files import atomic_write, check_json, check_output
+from isoglot.data.files import check_output, read_record, write_record
 from isoglot.data.groups import Group, Languages, groups_of, short_row
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.base import Encoder
@@ -404,7 +403,7 @@ def train_seeds(
     """
     if seeds > 1:
         check_output(output, folder=True)
-        check_json(output / "seeds.json", ("scores", "mean"))
+        read_record(output / "seeds.json", ("scores", "mean"))
     outcomes = []
     for seed in range(recipe.seed, recipe.seed + seeds):
         folder = output if seeds == 1 else output / f"seed-{seed}"
@@ -425,5 +424,4 @@ def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
         lower = outcomes[0].lower_is_better
         deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
         summary = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
-        with atomic_write(path) as stream:
-            json.dump(summary | {"best": (min if lower else max)(scores), "lower_is_better": lower}, stream, indent=1)
+        write_record(path, summary | {"best": (min if lower else max)(scores), "lower_is_better": lower})

@@ -29,7 +29,7 @@ from typing import Any
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import IsoglotError, RecipeError
-from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, temporary_folder, work_folder
+from isoglot.data.files import atomic_folder, atomic_write, check_output, content_digest, exclusive, work_folder
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.wikipedia.entities import (
     Entity,
@@ -62,7 +62,7 @@ Report = Callable[[str], None]
 
 _FORMAT = 1  # format of the files in the work folder
 _KNOWN = (  # pattern of their paths
-    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|warnings\.txt"
+    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.sqlite|warnings\.txt"
     r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
 )
 _SKIPPED = ("articles ", "paragraphs ")  # counts that are reported
@@ -176,13 +176,10 @@ def _build(
         report(line)
     settings = json.loads(json.dumps({**asdict(sources), **asdict(choice)}, default=str))
     result: dict[str, Any] = {"settings": settings, "parsers": versions(), "warnings": warnings, "dumps": of_dumps}
-    with closing(open_tables(tables)) as base, temporary_folder(output) as temporary:
-        whole = temporary / "whole"
-        whole.mkdir()
+    with closing(open_tables(tables)) as base, atomic_folder(output) as whole:
         result |= write_choice(parts, base, whole, choice, lambda name: progress(name, 0, 0))
         with atomic_write(whole / REPORT) as file:
             file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
-        whole.rename(output.resolve())
     return result
 
 

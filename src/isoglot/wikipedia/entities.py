@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import CutShortError, read_lines
+from isoglot.data.files import CutShortError, atomic_write, read_lines
 from isoglot.wikipedia.titles import Names, key_of, normal
 
 HOPS = 8  # of redirects to redirects
@@ -52,9 +52,7 @@ def entity_of(line: str) -> Entity:
 
 def make_tables(path: Path, entities: Iterable[Entity], redirects: Iterable[tuple[str, str, str]]) -> None:
     """Write the file: entities in order (the first that claims a title has it), redirects as (wiki, title, target)."""
-    temporary = path.with_suffix(".tmp")
-    temporary.unlink(missing_ok=True)
-    with closing(sqlite3.connect(temporary)) as base:
+    with atomic_write(path, binary=True) as stream, closing(sqlite3.connect(stream.name)) as base:
         base.execute("PRAGMA journal_mode = OFF")
         base.executescript(_SCHEMA)
         for entity in entities:
@@ -70,7 +68,6 @@ def make_tables(path: Path, entities: Iterable[Entity], redirects: Iterable[tupl
         base.executemany("INSERT OR REPLACE INTO titles VALUES (?, ?, ?)", _resolved(base))
         base.execute("DROP TABLE redirects")
         base.commit()
-    temporary.replace(path)
 
 
 def open_tables(path: Path) -> sqlite3.Connection:

@@ -67,8 +67,8 @@ def train(
         raise CorpusError(f"expected dumps of one Wikipedia, got {' and '.join(codes) or 'none'}; pass those of one")
     with temporary_folder(output) as folder:
         report(f"reading the pages of {', '.join(str(dump.path) for dump in opened)}")
-        model = _train(_Pages(opened, codes[0], report), Path(folder), settings, report, progress)
-        unfinished = Path(folder) / output.name
+        model = _train(_Pages(opened, codes[0], report), folder, settings, report, progress)
+        unfinished = folder / "model"
         model.save(str(unfinished))
         unfinished.replace(output)
     return codes[0]

@@ -772,7 +772,7 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     check_output(target, inputs=[folder], folder=True)
     with exclusive(target):
         if target.is_dir():
-            remove_temporary(target, [MANIFEST])  # of an import that was killed
+            remove_temporary(target, re.escape(MANIFEST))  # of an import that was killed
         if target.is_dir() and not (target / MANIFEST).is_file() and any(target.iterdir()):
             problem = "contains something else than an imported set"
             raise OutputError(f"{target}: {problem}; choose another folder with --data, or empty this one")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from isoglot.core.errors import CorpusError, OutputError
-from isoglot.data.files import atomic_write, collect, content_digest, json_object, read_lines
+from isoglot.data.files import atomic_write, collect, content_digest, json_object, read_lines, write_record
 from isoglot.data.sets.content import measure
 
 VERSION = 1  # version of the importers; increase it when one of them yields other rows for the same files
@@ -116,8 +116,7 @@ def import_set(name: str, parts: Parts, folder: Path) -> int:
 
 
 def _write_manifest(name: str, entries: list[dict[str, Any]], folder: Path) -> None:
-    with atomic_write(folder / MANIFEST) as stream:
-        json.dump({"set": name, "importer": VERSION, "parts": entries}, stream, ensure_ascii=False, indent=1)
+    write_record(folder / MANIFEST, {"set": name, "importer": VERSION, "parts": entries})
 
 
 def imported(name: str, folder: Path) -> Parts:

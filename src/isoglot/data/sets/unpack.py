@@ -8,7 +8,6 @@ stated in the archive.
 from __future__ import annotations
 
 import lzma
-import shutil
 import tarfile
 import zipfile
 import zlib
@@ -17,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from isoglot.core.errors import CorpusError
+from isoglot.data.files import atomic_folder
 from isoglot.data.sets.content import BLOCK
 
 LIMIT = 16 << 30  # unpacked bytes per archive; the largest in the catalogue has about 2 GB
@@ -31,28 +31,22 @@ def extract(archive: Path, folder: Path, *, limit: int = LIMIT) -> None:
     Raises `CorpusError` for a file that is not an archive, is damaged, contains a path that leads out of the folder, or
     unpacks to more than `limit` bytes.
     """
-    fresh = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    try:
-        for name, source in _zip(archive) if zipfile.is_zipfile(archive) else _tar(archive):
-            target = fresh / safe(name, archive)
-            if not _JUNK.isdisjoint(target.parts):
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with source, target.open("wb") as stream:
-                while block := source.read(BLOCK):
-                    limit -= len(block)
-                    if limit < 0:
-                        raise CorpusError("unpacks to more than the size limit; do not use it", file=archive)
-                    stream.write(block)
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.replace(folder)
-    except _DAMAGE as error:
-        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for every compression that it tried
-        raise CorpusError(f"cannot be unpacked ({reason}); get it again", file=archive) from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    with atomic_folder(folder) as fresh:
+        try:
+            for name, source in _zip(archive) if zipfile.is_zipfile(archive) else _tar(archive):
+                target = fresh / safe(name, archive)
+                if not _JUNK.isdisjoint(target.parts):
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with source, target.open("wb") as stream:
+                    while block := source.read(BLOCK):
+                        limit -= len(block)
+                        if limit < 0:
+                            raise CorpusError("unpacks to more than the size limit; do not use it", file=archive)
+                        stream.write(block)
+        except _DAMAGE as error:
+            reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for every compression it tried
+            raise CorpusError(f"cannot be unpacked ({reason}); get it again", file=archive) from error
 
 
 def safe(name: str, archive: Path) -> PurePosixPath:

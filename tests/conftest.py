@@ -160,6 +160,12 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def exact_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors of torch are compared to the last digits, on processors with bfloat16 too."""
+    monkeypatch.setattr("isoglot.encoders.transformer.TransformerEncoder.keeps_bfloat16", False)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_parser() -> None:
     """The command line is put together once; that is most of a call that ends in an error."""

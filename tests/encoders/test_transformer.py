@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from conftest import SENTENCES
-from isoglot.encoders import load
+from isoglot.encoders import TransformerEncoder, load
+from isoglot.encoders.fitting import fit_whitening
 from isoglot.encoders.layers import Dense
 from isoglot.encoders.pooling import POOLINGS
 from isoglot.model import encode
 
 FAMILIES = ("bert", "xlm-roberta", "distilbert")
+KEEPS_BFLOAT16 = TransformerEncoder.keeps_bfloat16  # which a fixture replaces
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -222,3 +224,18 @@ def test_padding_does_not_count(name):
     vectors = POOLINGS[name](list(states), mask)
     for row, length in enumerate(LENGTHS):
         torch.testing.assert_close(vectors[row], by_hand(name, states[:, row], length))
+
+
+@pytest.mark.parametrize("whitened", [False, True])
+def test_auto_is_bfloat16_where_it_is_fast_and_keeps_the_vectors(whitened, toy_transformer, monkeypatch):
+    monkeypatch.setattr(TransformerEncoder, "keeps_bfloat16", KEEPS_BFLOAT16)
+    encoder = toy_transformer(pooling="cls")
+    if whitened:  # the first tokens of a random network differ little: that difference is the whole vector
+        encoder = fit_whitening(encoder, SENTENCES * 4).encoder
+    for is_fast in (False, True):
+        monkeypatch.setattr("isoglot.encoders.device.bf16_pays", lambda _device, fast=is_fast: fast)
+        expected = "bfloat16" if is_fast and not whitened else "float32"
+        assert encoder.settle(None) == encoder.settle("auto") == expected
+        assert encoder.describe().endswith(expected)
+    assert encoder.settle("bfloat16") == "bfloat16"
+    assert encoder.settle("fp32") == "float32"

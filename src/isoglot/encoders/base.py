@@ -21,7 +21,7 @@ from isoglot.encoders.device import autocast, describe, resolve, settle
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.card import Card
-from isoglot.model.engine import Plan, Rows
+from isoglot.model.engine import Plan, Rows, full_name
 
 Kind = TypeVar("Kind", bound="Encoder")
 
@@ -131,7 +131,7 @@ class Encoder(Model, nn.Module):
 
     def describe(self, precision: str | None = None) -> str:
         """One line about device, threads and precision."""
-        return describe(self.device) if precision is None else f"device: {self.device}, {self.settle(precision)}"
+        return describe(self.device, self.settle(precision))
 
     @property
     def device(self) -> torch.device:
@@ -175,8 +175,16 @@ class Encoder(Model, nn.Module):
         return evaluating(self)
 
     def settle(self, precision: str | None, place: Any = None) -> str:
-        """The precision by its full name: see `device.settle`."""
-        return settle(precision, self.device if place is None else torch.device(place))
+        """The precision by its full name: see `device.settle`. On a CPU, `auto` asks `keeps_bfloat16` too."""
+        device = self.device if place is None else torch.device(place)
+        settled = settle(precision, device)
+        chosen = settled == "bfloat16" and full_name(precision) in (None, "auto") and device.type == "cpu"
+        return "float32" if chosen and not self.keeps_bfloat16 else settled
+
+    @property
+    def keeps_bfloat16(self) -> bool:
+        """Whether bfloat16 gives (nearly) the same vectors in less time."""
+        return False
 
     def at(self, precision: str) -> Model:
         """The encoder, which computes in every precision but int8. Raises EncoderError for that."""

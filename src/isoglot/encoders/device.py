@@ -50,11 +50,11 @@ def resolve(device: torch.device | str = "auto") -> torch.device:
     return torch.device(found.type, index)
 
 
-def describe(device: torch.device) -> str:
-    """One line about a device and the precision that is the default there."""
+def describe(device: torch.device, precision: str | None = None) -> str:
+    """One line about a device and a precision; None: the default there."""
     count = torch.get_num_threads()
     threads = f", {count} thread{'' if count == 1 else 's'}" if device.type == "cpu" else ""
-    return f"device: {device}{threads}, {settle(None, device)}"
+    return f"device: {device}{threads}, {precision or settle(None, device)}"
 
 
 def bf16_pays(device: torch.device) -> bool:
@@ -67,11 +67,11 @@ def bf16_pays(device: torch.device) -> bool:
 
 
 def settle(precision: str | None, device: torch.device) -> str:
-    """The precision by its full name; `auto` is bfloat16 where the hardware has it, else float32. Raises ValueError.
+    """The precision by its full name; None and `auto`: bfloat16 where the hardware has it, else float32.
 
-    None is float32 on a CPU and `auto` on an accelerator.
+    Raises ValueError.
     """
-    precision = full_name(precision) or ("float32" if device.type == "cpu" else "auto")
+    precision = full_name(precision) or "auto"
     if precision == "int8" and device.type != "cpu":
         raise ValueError(f"precision int8 needs a CPU and the encoder is on {device}; use bfloat16 there")
     if precision == "tf32" and not (device.type == "cuda" and torch.cuda.is_tf32_supported()):

@@ -58,6 +58,11 @@ class Towers(Encoder):
         self.train(members[0].training)
 
     @property
+    def keeps_bfloat16(self) -> bool:
+        """Whether that holds for each tower."""
+        return all(tower.keeps_bfloat16 for tower in self.members)
+
+    @property
     def members(self) -> list[Encoder]:
         """The towers in their order."""
         return [cast(Encoder, tower) for tower in self.towers.values()]

@@ -64,8 +64,8 @@ def evaluate(
     languages     language codes; default: all languages, or those of the suite. For `pairs` and `sts` that are tuples:
                   their languages, in order
     cache         folder in which vectors are cached for later evaluations
-    precision     precision of the computation: float32, bfloat16, tf32 (on CUDA), int8, or auto (bfloat16 where it is
-                  fast); default: float32 on a CPU, auto elsewhere
+    precision     precision of the computation: float32, bfloat16, tf32 (on CUDA), int8, or auto; default:
+                  auto, as in `encode`
     device        for a model that is loaded by name
     output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
                   scores of the tasks before it are saved before the error is raised

@@ -272,8 +272,8 @@ class Model(Engine):
         prompt_name           a key of `prompts`, instead of `prompt`
         truncate_dim          number of leading dimensions to keep
         precision             precision of the computation: float32, bfloat16, tf32 (on CUDA), int8 (on a CPU), or
-                              auto (bfloat16 where it is fast); None: float32 on a CPU, auto elsewhere. If the model
-                              has a graph, None and auto are its precision
+                              auto; None: auto, which is bfloat16 where it is fast and (on a CPU) keeps the vectors,
+                              else float32; the precision of its graph if the model has one
         dtype                 of the array: float32, float16 or float64
         output_precision      float32 (the type is `dtype`), int8, uint8, binary or ubinary: see `quantize_vectors`. It
                               says how vectors are stored, `precision` how they are computed

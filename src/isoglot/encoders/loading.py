@@ -398,9 +398,10 @@ def _static(folder: Path, modules: list[layout.Module], pooling: str | None, giv
         raise EncoderError(
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
         )
-    saved = StaticModel.open(modules, folder, {})
+    saved = StaticModel.open(modules[0].folder, {})
+    normalizes = any(module.kind == "Normalize" for module in modules)
     try:
-        settings = {"max_length": saved.max_length, "normalizes": saved.normalizes, **given}
+        settings = {"max_length": saved.max_length, "normalizes": normalizes, **given}
         return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **settings)
     except (TypeError, ValueError) as error:
         raise EncoderError(f"{folder}: {_one_line(error)}") from error

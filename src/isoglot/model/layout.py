@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from isoglot.core.errors import EncoderError, IsoglotError, OutputError
+from isoglot.core.errors import IsoglotError, OutputError
 from isoglot.data.files import (
     content_digest,
     exclusive,
@@ -329,12 +329,8 @@ def read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
     """The weights in model.safetensors of a module folder. Raises EncoderError."""
     from safetensors.numpy import load_file
 
-    try:
+    with configs.reading(folder / "model.safetensors"):  # also for bfloat16, which NumPy does not have
         return load_file(folder / "model.safetensors")
-    except Exception as error:  # the reader has exceptions of its own, and NumPy has no bfloat16
-        raise EncoderError(
-            f"{folder}: the weights cannot be read: {error}; save or download the model again"
-        ) from error
 
 
 def read_modules(folder: Path) -> list[Module]:

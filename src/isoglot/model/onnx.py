@@ -41,12 +41,9 @@ class Graph:
         options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
         options.log_severity_level = 3
         source = self.source if isinstance(self.source, bytes) else str(self.source)
-        try:
+        name = "the graph" if isinstance(source, bytes) else source
+        with configs.reading(name, "export or download the model again"):
             return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # the runtime has classes of its own
-            name = "the graph" if isinstance(source, bytes) else source
-            reason = " ".join(str(error).split())[:300]
-            raise EncoderError(f"{name}: can't be read: {reason}; export or download the model again") from error
 
     def __getstate__(self) -> dict[str, Any]:
         return {"source": self.source}

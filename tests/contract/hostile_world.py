@@ -16,6 +16,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import click
@@ -285,7 +286,7 @@ class Standing:
 
     def __init__(self, folder: Path, web: Web) -> None:
         self.here, self.kept, self.web = folder / "deep" / "down" / "here", folder / "kept", web
-        self.here.mkdir(parents=True)
+        self.here.mkdir(parents=True, exist_ok=True)
         os.chdir(self.here)
 
     def renew(self) -> None:
@@ -350,19 +351,31 @@ def limited(seconds: float, *, interrupt: bool):
         signal.signal(signal.SIGALRM, old)
 
 
+@contextmanager
+def surroundings(folder: Path):
+    """A folder for calls, with toy models, a small demo and a small web around it."""
+    before = Path.cwd()
+    with pytest.MonkeyPatch.context() as monkeypatch, serving(Web({})) as web:
+        monkeypatch.setenv("ISOGLOT_CACHE", str(folder / "deep" / "down" / "here" / "cache"))
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        monkeypatch.setenv("COLUMNS", "100")
+        toy_models(monkeypatch)
+        small_demo(monkeypatch, folder / "bundled")
+        yield Standing(folder, web)
+        os.chdir(before)
+
+
+@cache
+def make_once(factory: pytest.TempPathFactory) -> Path:
+    """The folder of all modules of a session, whose world is made once."""
+    folder = factory.mktemp("hostile")
+    with surroundings(folder) as standing:
+        make_world(standing.here, standing.call)
+        shutil.copytree(standing.here, standing.kept, symlinks=True)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory):
-    monkeypatch = pytest.MonkeyPatch()
-    folder, before = tmp_path_factory.mktemp("hostile"), Path.cwd()
-    monkeypatch.setenv("ISOGLOT_CACHE", str(folder / "deep" / "down" / "here" / "cache"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("COLUMNS", "100")
-    toy_models(monkeypatch)
-    small_demo(monkeypatch, folder / "bundled")
-    with serving(Web({})) as web:
-        found = Standing(folder, web)
-        make_world(found.here, found.call)
-        shutil.copytree(found.here, found.kept, symlinks=True)
+    with surroundings(make_once(tmp_path_factory)) as found:
         yield found
-        os.chdir(before)
-    monkeypatch.undo()

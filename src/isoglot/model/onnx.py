@@ -77,6 +77,7 @@ class OnnxModel(Model):
         normalizes: bool = False,
     ) -> None:
         self.graph, self.table, self._precision = graph, table, precision
+        _ = graph.session  # opened once, and not by each of several threads
         self._pieces = tokenizer if isinstance(tokenizer, pieces.PieceTokenizer) else None
         self._tokenizer = tokenizer
         self.dim, self.max_length, self.pad, self.pooling = dim, max_length, pad, pooling

@@ -76,11 +76,8 @@ class Verb:
 
 VERBS = {
     "mine": Verb("mine --output found.tsv model a.deu b.eng", ("model", "a.deu", "b.eng"), "found.tsv"),
-    "mine --vectors": Verb(
-        "mine --output found.tmx --vectors a.npy --vectors b.npy --gold gold.tsv a.deu b.eng",
-        ("a.npy", "b.npy", "gold.tsv"),
-        "found.tmx",
-    ),
+    "mine --vectors": Verb("mine --output found.tmx --vectors a.npy --vectors b.npy --gold gold.tsv a.deu b.eng",
+        ("a.npy", "b.npy", "gold.tsv"), "found.tmx"),
     "align": Verb("align --output found.jsonl model a.deu b.eng", ("model", "a.deu", "b.eng"), "found.jsonl"),
     "negatives": Verb("negatives -o hard.jsonl model pairs.tsv", ("model", "pairs.tsv"), "hard.jsonl"),
     "entities": Verb("entities entity --vectors entity.txt", ("entity", "entity.txt")),
@@ -108,22 +105,14 @@ VERBS = {
     ),
     "data report": Verb("data report recipe.toml", ("recipe.toml", "pairs.tsv")),
     "trim": Verb("trim -o small transformer a.deu memory.tmx", ("transformer", "memory.tmx"), "small"),
-    "wikipedia": Verb(
-        "wikipedia --wikidata wiki/wikidata.json --min-links 3 -o made wiki/en.xml", ("wiki",), "made"
-    ),
-    "wikipedia from tables": Verb(
-        "wikipedia --titles wiki/titles.tsv --types wiki/types.tsv -o made wiki/ja.xml",
-        ("wiki/titles.tsv", "wiki/types.tsv"),
-        "made",
-    ),
+    "wikipedia": Verb("wikipedia --wikidata wiki/wikidata.json --min-links 3 -o made wiki/en.xml", ("wiki",), "made"),
+    "wikipedia from tables": Verb("wikipedia --titles wiki/titles.tsv --types wiki/types.tsv -o made wiki/ja.xml",
+        ("wiki/titles.tsv", "wiki/types.tsv"), "made"),
     "train": Verb("train -o run recipe.toml", ("recipe.toml", "pairs.tsv", "scored"), "run"),
     "freeze": Verb("freeze trained -o frozen.zip", ("trained",), "frozen.zip"),
     "train, resumed": Verb("train -o trained recipe.toml", ("trained",), "trained"),
-    "evaluate": Verb(
-        "evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model",
-        ("scored", "kept"),
-        "scores",
-    ),
+    "evaluate": Verb("evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model",
+        ("scored", "kept"), "scores"),
     "evaluate --vectors": Verb(
         "evaluate --tasks tatoeba --data scored --vectors texts.npy --texts texts.jsonl -o scores",
         ("texts.npy", "texts.jsonl"),

@@ -57,8 +57,8 @@ _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls
 def digest_of(folder: Path) -> str:
     """Hexadecimal digest of all files of a model, configuration included, except for its card."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _ABOUT)
-    known = [f"{path.relative_to(folder).as_posix()} {content_digest(path)}" for path in files]
-    return hashlib.sha256("\n".join(known).encode()).hexdigest()
+    contents = [f"{path.relative_to(folder).as_posix()} {content_digest(path)}" for path in files]
+    return hashlib.sha256("\n".join(contents).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +316,9 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
         return None
     settings, special = (read_json(file) for file in files)
     named = {name: settings[name] for name in _TOKENS if name in settings}
-    known = {"tokenizer_class", "model_max_length", "model_input_names", "clean_up_tokenization_spaces"}
-    known |= {"padding_side", "truncation_side", *_TOKENS}
-    if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - known:
+    keys = {"tokenizer_class", "model_max_length", "model_input_names", "clean_up_tokenization_spaces"}
+    keys |= {"padding_side", "truncation_side", *_TOKENS}
+    if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - keys:
         return None
     backend = packed.read_tokenizer(folder)
     length, inputs = settings.get("model_max_length", int(1e30)), settings.get("model_input_names", _INPUTS)

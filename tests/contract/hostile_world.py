@@ -16,6 +16,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import click
@@ -75,11 +76,8 @@ class Verb:
 
 VERBS = {
     "mine": Verb("mine --output found.tsv model a.deu b.eng", ("model", "a.deu", "b.eng"), "found.tsv"),
-    "mine --vectors": Verb(
-        "mine --output found.tmx --vectors a.npy --vectors b.npy --gold gold.tsv a.deu b.eng",
-        ("a.npy", "b.npy", "gold.tsv"),
-        "found.tmx",
-    ),
+    "mine --vectors": Verb("mine --output found.tmx --vectors a.npy --vectors b.npy --gold gold.tsv a.deu b.eng",
+        ("a.npy", "b.npy", "gold.tsv"), "found.tmx"),
     "align": Verb("align --output found.jsonl model a.deu b.eng", ("model", "a.deu", "b.eng"), "found.jsonl"),
     "negatives": Verb("negatives -o hard.jsonl model pairs.tsv", ("model", "pairs.tsv"), "hard.jsonl"),
     "entities": Verb("entities entity --vectors entity.txt", ("entity", "entity.txt")),
@@ -107,22 +105,14 @@ VERBS = {
     ),
     "data report": Verb("data report recipe.toml", ("recipe.toml", "pairs.tsv")),
     "trim": Verb("trim -o small transformer a.deu memory.tmx", ("transformer", "memory.tmx"), "small"),
-    "wikipedia": Verb(
-        "wikipedia --wikidata wiki/wikidata.json --min-links 3 -o made wiki/en.xml", ("wiki",), "made"
-    ),
-    "wikipedia from tables": Verb(
-        "wikipedia --titles wiki/titles.tsv --types wiki/types.tsv -o made wiki/ja.xml",
-        ("wiki/titles.tsv", "wiki/types.tsv"),
-        "made",
-    ),
+    "wikipedia": Verb("wikipedia --wikidata wiki/wikidata.json --min-links 3 -o made wiki/en.xml", ("wiki",), "made"),
+    "wikipedia from tables": Verb("wikipedia --titles wiki/titles.tsv --types wiki/types.tsv -o made wiki/ja.xml",
+        ("wiki/titles.tsv", "wiki/types.tsv"), "made"),
     "train": Verb("train -o run recipe.toml", ("recipe.toml", "pairs.tsv", "scored"), "run"),
     "freeze": Verb("freeze trained -o frozen.zip", ("trained",), "frozen.zip"),
     "train, resumed": Verb("train -o trained recipe.toml", ("trained",), "trained"),
-    "evaluate": Verb(
-        "evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model",
-        ("scored", "kept"),
-        "scores",
-    ),
+    "evaluate": Verb("evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model",
+        ("scored", "kept"), "scores"),
     "evaluate --vectors": Verb(
         "evaluate --tasks tatoeba --data scored --vectors texts.npy --texts texts.jsonl -o scores",
         ("texts.npy", "texts.jsonl"),
@@ -285,7 +275,7 @@ class Standing:
 
     def __init__(self, folder: Path, web: Web) -> None:
         self.here, self.kept, self.web = folder / "deep" / "down" / "here", folder / "kept", web
-        self.here.mkdir(parents=True)
+        self.here.mkdir(parents=True, exist_ok=True)
         os.chdir(self.here)
 
     def renew(self) -> None:
@@ -350,19 +340,31 @@ def limited(seconds: float, *, interrupt: bool):
         signal.signal(signal.SIGALRM, old)
 
 
+@contextmanager
+def surroundings(folder: Path):
+    """A folder for calls, with toy models, a small demo and a small web around it."""
+    before = Path.cwd()
+    with pytest.MonkeyPatch.context() as monkeypatch, serving(Web({})) as web:
+        monkeypatch.setenv("ISOGLOT_CACHE", str(folder / "deep" / "down" / "here" / "cache"))
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        monkeypatch.setenv("COLUMNS", "100")
+        toy_models(monkeypatch)
+        small_demo(monkeypatch, folder / "bundled")
+        yield Standing(folder, web)
+        os.chdir(before)
+
+
+@cache
+def make_once(factory: pytest.TempPathFactory) -> Path:
+    """The folder of all modules of a session, whose world is made once."""
+    folder = factory.mktemp("hostile")
+    with surroundings(folder) as standing:
+        make_world(standing.here, standing.call)
+        shutil.copytree(standing.here, standing.kept, symlinks=True)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory):
-    monkeypatch = pytest.MonkeyPatch()
-    folder, before = tmp_path_factory.mktemp("hostile"), Path.cwd()
-    monkeypatch.setenv("ISOGLOT_CACHE", str(folder / "deep" / "down" / "here" / "cache"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("COLUMNS", "100")
-    toy_models(monkeypatch)
-    small_demo(monkeypatch, folder / "bundled")
-    with serving(Web({})) as web:
-        found = Standing(folder, web)
-        make_world(found.here, found.call)
-        shutil.copytree(found.here, found.kept, symlinks=True)
+    with surroundings(make_once(tmp_path_factory)) as found:
         yield found
-        os.chdir(before)
-    monkeypatch.undo()

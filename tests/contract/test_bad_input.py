@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cases import all_cases, by_text
 
+from damage import empty, folder
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import texts_of
@@ -30,15 +31,6 @@ def content(path):
 
 def replace(path, data):
     path.write_bytes(lzma.compress(data) if path.suffix == ".xz" else data)
-
-
-def empty(path):
-    path.write_bytes(b"")
-
-
-def folder(path):
-    path.unlink()
-    path.mkdir()
 
 
 def not_utf8(path):
@@ -94,7 +86,7 @@ def repeat(path):
 
 def spoil(data, fault):
     for path in [path for path in data.rglob("*") if path.is_file()]:
-        fault(path)
+        fault(path, None) if fault in (empty, folder) else fault(path)
 
 
 def refusal(name, data, encode=by_text):

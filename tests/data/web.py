@@ -81,6 +81,9 @@ def serving(web: Web) -> Iterator[Web]:
         def do_GET(self) -> None:
             web.handle(self)
 
+        def do_POST(self) -> None:
+            web.handle(self)
+
         def log_message(self, *arguments: object) -> None:
             pass
 

@@ -57,7 +57,7 @@ def test_ids_equal_those_of_the_tokenizer(tokenizer, texts, max_length):
 
 def test_most_words_are_remembered(tokenizer):
     check(tokenizer, SENTENCES)
-    tokens, is_odd = words._known(tokenizer, ["the cat sat", "two  spaces", "Der Hund"], 512)
+    tokens, is_odd = words._look_up(tokenizer, ["the cat sat", "two  spaces", "Der Hund"], 512)
     assert is_odd.tolist() == [False, True, False]
     assert len(tokens) == 2
 

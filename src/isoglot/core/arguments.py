@@ -66,10 +66,10 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
     """
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-        known = signature(function).parameters
-        is_open = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
-        places = [name for name, one in known.items() if one.kind in _BY_PLACE]
-        rest = [name for name, one in known.items() if one.kind is Parameter.VAR_POSITIONAL]
+        parameters = signature(function).parameters
+        is_open = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+        places = [name for name, one in parameters.items() if one.kind in _BY_PLACE]
+        rest = [name for name, one in parameters.items() if one.kind is Parameter.VAR_POSITIONAL]
         hints = cache(lambda: _hints(function))  # at the first call: modules import each other
 
         def taken(name: str, value: Any) -> Any:
@@ -89,8 +89,8 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
 
         @wraps(function)
         def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-            if unknown := [] if is_open else [name for name in given if name not in known]:
-                hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in known if one != "self"])
+            if unknown := [] if is_open else [name for name in given if name not in parameters]:
+                hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in parameters if one != "self"])
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
             order = [*places, *rest * (len(args) - len(places))][: len(args)]
             if len(order) < len(args):

@@ -44,8 +44,8 @@ def unknown() -> list[str]:
 
 def cache_folder() -> Path:
     """`$ISOGLOT_CACHE`, or isoglot's folder in the user's cache folder of this operating system."""
-    if own := os.environ.get("ISOGLOT_CACHE"):
-        return Path(own).expanduser()
+    if folder := os.environ.get("ISOGLOT_CACHE"):
+        return Path(folder).expanduser()
     from platformdirs import user_cache_path
 
     return user_cache_path("isoglot", appauthor=False)

@@ -18,11 +18,11 @@ def free_bytes(device: Any) -> int | None:
     if str(device) != "cpu":
         import torch
 
-        known = getattr(torch.get_device_module(device), "mem_get_info", None)
-        return None if known is None else int(known(device)[0])
+        read_free = getattr(torch.get_device_module(device), "mem_get_info", None)
+        return None if read_free is None else int(read_free(device)[0])
     if MEMORY.exists():
-        known = dict(line.split(":", 1) for line in MEMORY.read_text(encoding="ascii").splitlines())
-        free = int(known["MemAvailable"].split()[0]) * 1024
+        facts = dict(line.split(":", 1) for line in MEMORY.read_text(encoding="ascii").splitlines())
+        free = int(facts["MemAvailable"].split()[0]) * 1024
     elif hasattr(os, "sysconf"):
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     else:

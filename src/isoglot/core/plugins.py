@@ -46,13 +46,13 @@ class Registry(UserDict[str, T]):
     def __missing__(self, name: str) -> T:
         entry = self._plugins()[name]
         try:
-            found = entry.load()
+            plugin = entry.load()
         except Exception as error:  # a plug-in may raise anything
             raise PluginError(f"{_origin(entry)} cannot be imported: {type(error).__name__}: {error}") from error
-        if not self.is_valid(found):
-            raise PluginError(f"{_origin(entry)} is {shown(found)}, not {self.kind}")
-        self.data[name] = found
-        return found  # type: ignore[no-any-return]
+        if not self.is_valid(plugin):
+            raise PluginError(f"{_origin(entry)} is {shown(plugin)}, not {self.kind}")
+        self.data[name] = plugin
+        return plugin  # type: ignore[no-any-return]
 
     def _plugins(self) -> dict[str, EntryPoint]:
         return {entry.name: entry for entry in entry_points(group=self.group)}

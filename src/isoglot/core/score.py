@@ -102,6 +102,6 @@ def main_metrics(scores: Iterable[Score]) -> dict[str, list[str]]:
     """The metrics that stand for each task, in the order of the scores; all of a task that marks none of them."""
     every: dict[str, dict[str, bool]] = {}
     for score in scores:
-        known = every.setdefault(score.task, {})
-        known[score.metric] = known.get(score.metric, False) or score.main
-    return {task: [name for name, main in known.items() if main] or list(known) for task, known in every.items()}
+        metrics = every.setdefault(score.task, {})
+        metrics[score.metric] = metrics.get(score.metric, False) or score.main
+    return {task: [name for name, main in metrics.items() if main] or list(metrics) for task, metrics in every.items()}

@@ -48,9 +48,9 @@ def add_hard_negatives(
     encoder = model if isinstance(model, Model) else load(model)
     made: dict[int, Group] = {}
     for language in dict.fromkeys(group.langs[1] for group in groups):
-        own = {place: group for place, group in enumerate(groups) if group.langs[1] == language}
-        hard = _hard_negatives(encoder, [*own.values()], count, progress, report)
-        for (place, group), some in zip(own.items(), hard, strict=True):
+        members = {place: group for place, group in enumerate(groups) if group.langs[1] == language}
+        hard = _hard_negatives(encoder, [*members.values()], count, progress, report)
+        for (place, group), some in zip(members.items(), hard, strict=True):
             made[place] = replace(group, hard_negatives=tuple(some), hard_langs=(language,) * len(some))
     return [made[place] for place in range(len(groups))]
 
@@ -73,8 +73,8 @@ def _hard_negatives(
             encode(encoder, side, normalize_embeddings=True, output=Path(folder) / f"{at}.npy", progress=progress)
             for at, side in enumerate((sources, targets))
         )
-        found = hard_negatives(x, y, gold, min(count, len(targets)))
-    return [[targets[place] for place in found[row] if place >= 0] for row in gold[0]]
+        nearest = hard_negatives(x, y, gold, min(count, len(targets)))
+    return [[targets[place] for place in nearest[row] if place >= 0] for row in gold[0]]
 
 
 def open_pairs(
@@ -94,6 +94,6 @@ def read_pairs(path: Path, *, languages: Sequence[str] = (), leakage: Sequence[P
     groups = open_pairs(path, languages=languages)
     if leakage:
         groups = filters.remove_leaks(groups, filters.test_sentences(leakage))
-    if not (found := list(filters.deduplicate(groups))):
+    if not (pairs := list(filters.deduplicate(groups))):
         raise CorpusError("no pairs are left", file=path)
-    return found
+    return pairs

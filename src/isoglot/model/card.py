@@ -117,12 +117,12 @@ class Card(_Facts):
 
     def means(self) -> list[tuple[str, int, float]]:
         """Rows (group of languages, their number, mean score), for languages with and without training sentences."""
-        trained, found = self.trained(), []
+        trained, rows = self.trained(), []
         for which, seen in (("with", True), ("without", False)):
             values = [v for code, v in self.languages.items() if v is not None and (code in trained) is seen]
             if trained and values:
-                found.append((f"{which} training sentences", len(values), sum(values) / len(values)))
-        return found
+                rows.append((f"{which} training sentences", len(values), sum(values) / len(values)))
+        return rows
 
 
 def read(folder: Path) -> Card | None:

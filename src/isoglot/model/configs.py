@@ -7,6 +7,8 @@ name of code in the folder raises an EncoderError with file and key, before the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -251,3 +253,20 @@ def read_json(path: Path) -> Any:
         raise EncoderError(f"{path}: cannot be read: {error.strerror}; the model folder is incomplete") from error
     except (ValueError, RecursionError) as error:
         raise EncoderError(f"{path}: is not valid JSON ({error}); save or download the model again") from error
+
+
+@contextmanager
+def reading(what: str | Path, advice: str = "save or download the model again") -> Iterator[None]:
+    """Raise EncoderError for what a library raises in the block about a damaged part of a model.
+
+    They have classes of their own, and some in Rust panic, which is not an `Exception`.
+    """
+    try:
+        yield
+    except EncoderError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = " ".join(str(error).split())[:300]
+        raise EncoderError(f"{what}: can't be read: {reason}; {advice}") from error

@@ -453,14 +453,14 @@ def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[n
     place = dict.fromkeys(texts, 0)
     if len(place) == len(texts):
         return list(texts), None
-    found = list(place)
-    place.update(zip(found, range(len(found)), strict=True))
-    return found, np.fromiter(map(place.__getitem__, texts), dtype=np.int64, count=len(texts))
+    different = list(place)
+    place.update(zip(different, range(len(different)), strict=True))
+    return different, np.fromiter(map(place.__getitem__, texts), dtype=np.int64, count=len(texts))
 
 
 def _window(first: int, texts: list[str], tokenize: Callable[[list[str]], Tokens]) -> Window:
-    found, rows = distinct(texts, first)
-    return Window(texts, found, rows, tokenize(found))
+    different, rows = distinct(texts, first)
+    return Window(texts, different, rows, tokenize(different))
 
 
 def _cut(texts: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
@@ -513,10 +513,10 @@ def cut_small_windows(lengths: NDArray[np.integer], budget: int, *, most: int | 
 def cut_runs(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
     """The rows in their order, cut where the tokens so far pass another `budget`, and at `most` rows."""
     rounds = lengths.cumsum() // budget
-    found: list[NDArray[np.int64]] = np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(rounds)) + 1)
+    runs: list[NDArray[np.int64]] = np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(rounds)) + 1)
     if most is not None:
-        found = [run[start : start + most] for run in found for start in range(0, len(run), most)]
-    return [run for run in found if len(run)]
+        runs = [run[start : start + most] for run in runs for start in range(0, len(run), most)]
+    return [run for run in runs if len(run)]
 
 
 def _pieces(tokens: Tokens, chunks: list[NDArray[np.int64]], pads: bool) -> Iterator[Tokens]:

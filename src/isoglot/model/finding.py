@@ -40,10 +40,10 @@ def find(name: str, *, allow_download: bool = False) -> Path:
         return packaged.get(name)
     if _HUB_ID.fullmatch(name) and (folder := _hub(name, allow_download)):
         return folder
-    known = packaged.names()
+    names = packaged.names()
     raise EncoderError(
-        f"Model {name!r} not found; {nearest(name, known, otherwise='check the spelling.')} Packaged models: "
-        f"{', '.join(known)}. A folder, or a hub id in the local cache, is a model too; "
+        f"Model {name!r} not found; {nearest(name, names, otherwise='check the spelling.')} Packaged models: "
+        f"{', '.join(names)}. A folder, or a hub id in the local cache, is a model too; "
         "isoglot.load(name, allow_download=True) downloads a hub id"
     )
 

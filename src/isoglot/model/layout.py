@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from isoglot.core.errors import EncoderError, IsoglotError, OutputError
+from isoglot.core.errors import IsoglotError, OutputError
 from isoglot.data.files import (
     atomic_folder,
     content_digest,
@@ -56,8 +56,8 @@ _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls
 def digest_of(folder: Path) -> str:
     """Hexadecimal digest of all files of a model, configuration included, except for its card."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _ABOUT)
-    known = [f"{path.relative_to(folder).as_posix()} {content_digest(path)}" for path in files]
-    return hashlib.sha256("\n".join(known).encode()).hexdigest()
+    contents = [f"{path.relative_to(folder).as_posix()} {content_digest(path)}" for path in files]
+    return hashlib.sha256("\n".join(contents).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +284,9 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
         return None
     settings, special = (read_json(file) for file in files)
     named = {name: settings[name] for name in _TOKENS if name in settings}
-    known = {"tokenizer_class", "model_max_length", "model_input_names", "clean_up_tokenization_spaces"}
-    known |= {"padding_side", "truncation_side", *_TOKENS}
-    if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - known:
+    keys = {"tokenizer_class", "model_max_length", "model_input_names", "clean_up_tokenization_spaces"}
+    keys |= {"padding_side", "truncation_side", *_TOKENS}
+    if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - keys:
         return None
     backend = packed.read_tokenizer(folder)
     length, inputs = settings.get("model_max_length", int(1e30)), settings.get("model_input_names", _INPUTS)
@@ -297,12 +297,8 @@ def read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
     """The weights in model.safetensors of a module folder. Raises EncoderError."""
     from safetensors.numpy import load_file
 
-    try:
+    with configs.reading(folder / "model.safetensors"):  # also for bfloat16, which NumPy does not have
         return load_file(folder / "model.safetensors")
-    except Exception as error:  # the reader has exceptions of its own, and NumPy has no bfloat16
-        raise EncoderError(
-            f"{folder}: the weights cannot be read: {error}; save or download the model again"
-        ) from error
 
 
 def read_modules(folder: Path) -> list[Module]:

@@ -89,14 +89,14 @@ def source_identity(model: Model) -> str:
     """
     if isinstance(model, OnnxModel):
         return model.source_identity()
-    own = model.identity()
+    identity = model.identity()
     with suppress(EncoderError):  # the folder is gone
         if model.origin and _engine_for(find(model.origin)) == "onnx":
             settings: dict[str, Any] = {"prompt": model.prompt, "max_length": model.max_length, "device": "cpu"}
             graph: Any = load(model.origin, engine="onnx", **settings)
-            if load(model.origin, engine="torch", **settings).identity() == own:
+            if load(model.origin, engine="torch", **settings).identity() == identity:
                 return str(graph.source_identity())
-    return own
+    return identity
 
 
 def _engine_for(folder: Path) -> str | None:

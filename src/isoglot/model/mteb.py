@@ -60,7 +60,7 @@ def _meta(model: Any, name: str) -> Any:
         from mteb.models import ModelMeta
     except ImportError as error:
         raise EncoderError('mteb is not installed: pip install "isoglot[interop]"') from error
-    known: dict[str, Any] = {"name": name, "revision": model.identity()[:16], "embed_dim": model.dim}
-    known |= {"max_tokens": model.max_length, "framework": ["PyTorch"], "similarity_fn_name": "cosine"}
+    facts: dict[str, Any] = {"name": name, "revision": model.identity()[:16], "embed_dim": model.dim}
+    facts |= {"max_tokens": model.max_length, "framework": ["PyTorch"], "similarity_fn_name": "cosine"}
     required = {field for field, info in ModelMeta.model_fields.items() if info.is_required()}
-    return ModelMeta(**dict.fromkeys(required - set(known)), **known)
+    return ModelMeta(**dict.fromkeys(required - set(facts)), **facts)

@@ -41,12 +41,9 @@ class Graph:
         options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
         options.log_severity_level = 3
         source = self.source if isinstance(self.source, bytes) else str(self.source)
-        try:
+        name = "the graph" if isinstance(source, bytes) else source
+        with configs.reading(name, "export or download the model again"):
             return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # the runtime has classes of its own
-            name = "the graph" if isinstance(source, bytes) else source
-            reason = " ".join(str(error).split())[:300]
-            raise EncoderError(f"{name}: can't be read: {reason}; export or download the model again") from error
 
     def __getstate__(self) -> dict[str, Any]:
         return {"source": self.source}
@@ -80,6 +77,7 @@ class OnnxModel(Model):
         normalizes: bool = False,
     ) -> None:
         self.graph, self.table, self._precision = graph, table, precision
+        _ = graph.session  # opened once, and not by each of several threads
         self._pieces = tokenizer if isinstance(tokenizer, pieces.PieceTokenizer) else None
         self._tokenizer = tokenizer
         self.dim, self.max_length, self.pad, self.pooling = dim, max_length, pad, pooling

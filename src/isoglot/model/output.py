@@ -80,6 +80,6 @@ def _in_steps(rows: NDArray[Any], kind: str, calibration: Any) -> NDArray[Any]:
         raise ValueError(f"calibration must be finite vectors of {rows.shape[1]} dimensions, got {len(lowest)}")
     step = (highest - lowest) / np.float32(255)
     steps = (rows - lowest) / np.where(step > 0, step, 1)
-    least = np.iinfo(kind).min
-    rounded: NDArray[Any] = (steps + least).clip(least, least + 255).astype(kind)
+    lowest_step = np.iinfo(kind).min
+    rounded: NDArray[Any] = (steps + lowest_step).clip(lowest_step, lowest_step + 255).astype(kind)
     return rounded

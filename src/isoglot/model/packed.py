@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import EncoderError
+from isoglot.model.configs import reading
 
 Array = NDArray[Any]
 
@@ -70,13 +71,9 @@ def read_weights(folder: Path) -> dict[str, Array]:
     """The weights of a packed module folder in float32. Raises EncoderError for a damaged file."""
     from safetensors import safe_open
 
-    path = folder / WEIGHTS
-    try:
-        with safe_open(path, "np") as file:
-            facts = json.loads((file.metadata() or {})["isoglot"])
-            return dict(_expanded(file, facts))
-    except Exception as error:  # safetensors has exceptions of its own
-        raise EncoderError(f"{path}: can't be read: {error}; save or download the model again") from error
+    with reading(folder / WEIGHTS), safe_open(folder / WEIGHTS, "np") as file:
+        facts = json.loads((file.metadata() or {})["isoglot"])
+        return dict(_expanded(file, facts))
 
 
 def _expanded(file: Any, facts: dict[str, Any]) -> Iterator[tuple[str, Array]]:
@@ -100,10 +97,8 @@ def tokenizer_file(folder: Path) -> Iterator[Path]:
         yield folder / _PLAIN_TOKENIZER
         return
     reader = lzma.LZMADecompressor()
-    try:
+    with reading(path):
         content = reader.decompress(path.read_bytes(), _LARGEST)
-    except lzma.LZMAError as error:
-        raise EncoderError(f"{path}: can't be read: {error}; save or download the model again") from error
     if not reader.eof or reader.unused_data:
         raise EncoderError(f"{path}: is damaged at its end, or larger than 512 MiB; save or download the model again")
     with tempfile.TemporaryDirectory(prefix="isoglot-") as place:
@@ -116,23 +111,11 @@ def read_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder. Raises EncoderError if it is missing or damaged."""
     from tokenizers import Tokenizer
 
-    with tokenizer_file(folder) as path:
-        try:
-            return Tokenizer.from_file(str(path))
-        except BaseException as error:  # the library's class for all errors, and a panic about damage
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-                raise
-            reason = " ".join(str(error).split())[:300]
-            raise EncoderError(
-                f"{folder}: the tokenizer cannot be used: {reason}; save or download the model again"
-            ) from error
+    with tokenizer_file(folder) as path, reading(f"{folder}: the tokenizer"):
+        return Tokenizer.from_file(str(path))
 
 
 def read_description(folder: Path) -> dict[str, Any]:
     """What tokenizer.json of a folder says. Raises EncoderError if it is missing or damaged."""
-    with tokenizer_file(folder) as path:
-        try:
-            return dict(json.loads(path.read_bytes()))
-        except (OSError, ValueError) as error:
-            problem = f"{folder}: the tokenizer cannot be used: {error}; save or download the model again"
-            raise EncoderError(problem) from error
+    with tokenizer_file(folder) as path, reading(f"{folder}: the tokenizer"):
+        return dict(json.loads(path.read_bytes()))

@@ -25,9 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.model import packed
+from isoglot.model import configs, packed
 from isoglot.model.tokenizer import SPACE, disable_extras, readable
 
 FILE = "tokenizer.model"
@@ -66,17 +65,14 @@ class PieceTokenizer:
     def __init__(self, folder: Path) -> None:
         import sentencepiece
 
-        self.folder, path = folder, folder / FILE
-        try:
-            table, pieces = _parted(path.read_bytes())
+        self.folder = folder
+        with configs.reading(folder / FILE):
+            table, pieces = _parted((folder / FILE).read_bytes())
             unchanged = _message(3, (1, b"identity"), *_AS_THEY_ARE)
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=pieces + unchanged)
             named = _message(1, (1, b"<unk>"), (3, _UNKNOWN))  # a model without it is refused
             changed = _message(3, (2, table), *_AS_THEY_ARE)
             self._normalizer = sentencepiece.SentencePieceNormalizer(model_proto=named + changed)
-        except (OSError, RuntimeError, ValueError, IndexError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise EncoderError(f"{path}: can't be read: {reason}; save or download the model again") from error
         self._table, self._digests = table, dict[tuple[int, str], str]()
         count = self._processor.vocab_size()
         control = [number for number in range(count) if self._processor.is_control(number)]

@@ -194,9 +194,9 @@ def disable_extras(tokenizer: Tokenizer) -> None:
         tokenizer.model.dropout = None
 
 
-def prompted(texts: Sequence[str], prompt: str | None, own: str) -> Sequence[str]:
-    """The texts with `prompt` before each, or with an encoder's `own` one if that is None."""
-    before = own if prompt is None else prompt
+def prompted(texts: Sequence[str], prompt: str | None, default: str) -> Sequence[str]:
+    """The texts with `prompt` before each, or with an encoder's `default` one if that is None."""
+    before = default if prompt is None else prompt
     return [before + text for text in texts] if before else texts
 
 

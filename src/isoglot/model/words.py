@@ -40,16 +40,16 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> 
     parts = []
     for start in range(0, len(texts), _BLOCK):
         block = texts[start : start + _BLOCK]
-        known, is_odd = _known(tokenizer, block, max_length)
+        tokens, is_odd = _look_up(tokenizer, block, max_length)
         if is_odd.any():
             odd = ragged(tokenizer, [block[row] for row in is_odd.nonzero()[0].tolist()], max_length=max_length)
             order = np.argsort(np.argsort(is_odd, kind="stable"), kind="stable")
-            known = concatenate([known, odd]).select(order)
-        parts.append(known)
+            tokens = concatenate([tokens, odd]).select(order)
+        parts.append(tokens)
     return concatenate(parts)
 
 
-def _known(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> tuple[Tokens, NDArray[np.bool_]]:
+def _look_up(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> tuple[Tokens, NDArray[np.bool_]]:
     """The ids of the texts whose words are all remembered, and for every text whether it is not one of these."""
     with unpadded(tokenizer, _WHOLE):  # one thread at a time, and none during a fork
         steps = (tokenizer.normalizer, tokenizer.pre_tokenizer)  # what may be changed in a tokenizer that is in use
@@ -96,16 +96,16 @@ class _Memory:
 
     def numbers(self, tokenizer: Tokenizer, words: list[str]) -> NDArray[np.int64]:
         """The place of each word among those that are remembered, which may have been learnt just now, or -1."""
-        found = self._found(words)
-        missing = (found < 0).nonzero()[0].tolist()
+        places = self._found(words)
+        missing = (places < 0).nonzero()[0].tolist()
         new = list({word for place in missing if self._can_be_learnt(word := words[place])})
         if self.places and len(self.places) + len(new) > _MOST:
             self.forget()
             return self.numbers(tokenizer, words)
         if new:
             self._learn(tokenizer, new[:_MOST])
-            found[missing] = self._found([words[place] for place in missing])
-        return found
+            places[missing] = self._found([words[place] for place in missing])
+        return places
 
     def _found(self, words: list[str]) -> NDArray[np.int64]:
         return np.fromiter(map(self.places.get, words, repeat(-1)), np.int64, len(words))

@@ -155,9 +155,10 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    own = {"include_dashboard": False, "num_cpus": _workers(cluster)} if cluster.address == LOCAL else {}
+    cores = cluster.workers and cluster.workers * cluster.cpus
+    local = {"include_dashboard": False, "num_cpus": cores} if cluster.address == LOCAL else {}
     try:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", **own)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", **local)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).partition("\n")[0]
         raise IsoglotError(
@@ -167,7 +168,3 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
-
-
-def _workers(cluster: Cluster) -> int | None:
-    return None if cluster.workers is None else cluster.workers * cluster.cpus

@@ -94,7 +94,7 @@ def build_graph(
         import onnx
     backbone = adapters.merged(encoder.backbone)
     table = backbone.get_input_embeddings().weight.detach().cpu().float()
-    model = onnx.load_model_from_string(_traced(encoder, backbone, from_ids=words != "input"))
+    model = onnx.load_model_from_string(_trace(encoder, backbone, from_ids=words != "input"))
     graph = _Graph(model)
     if words != "input":
         graph.set_table(_table_name(backbone), table, words, block, frequent or len(table))
@@ -229,19 +229,19 @@ class _Traced(nn.Module):
         return vectors, states[-1]
 
 
-def _traced(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
+def _trace(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
     """The plain graph, in which the word table has two rows: it is traced only for its place."""
-    own: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
-    config = copy.deepcopy(own.config)
+    copied: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
+    config = copy.deepcopy(copied.config)
     config._attn_implementation = "eager"  # plain standard operators, which any runtime has
-    for module in own.modules():
+    for module in copied.modules():
         if getattr(module, "config", None) is backbone.config:
             module.config = config
-    width = own.get_input_embeddings().weight.shape[1]
+    width = copied.get_input_embeddings().weight.shape[1]
     if from_ids:
-        own.set_submodule(_table_name(own), nn.Embedding(2, width))
+        copied.set_submodule(_table_name(copied), nn.Embedding(2, width))
     projections = evaluating(cast(Any, encoder.projections), always_copy=True)
-    traced = _Traced(own, cast(nn.ModuleList, projections), encoder.pooling, from_ids=from_ids)
+    traced = _Traced(copied, cast(nn.ModuleList, projections), encoder.pooling, from_ids=from_ids)
     if any((weight.device.type, weight.dtype) != ("cpu", torch.float32) for weight in traced.parameters()):
         traced = copy.deepcopy(traced).to("cpu", torch.float32)
     traced.training = True  # equal weights stay apart, as in training, and so have their own names
@@ -306,13 +306,13 @@ class _Graph:
 
     def replace(self, nodes: Mapping[int, list[Any]]) -> None:
         """Put other nodes in the places of those with these numbers, and remove what nothing uses any more."""
-        kept = [new for place, node in enumerate(self.graph.node) for new in nodes.get(place, [node])]
-        used = {name for node in kept for name in node.input} | {output.name for output in self.graph.output}
-        kept = [node for node in kept if used.intersection(node.output)]
-        used = {name for node in kept for name in node.input}
+        nodes_left = [new for place, node in enumerate(self.graph.node) for new in nodes.get(place, [node])]
+        used = {name for node in nodes_left for name in node.input} | {output.name for output in self.graph.output}
+        nodes_left = [node for node in nodes_left if used.intersection(node.output)]
+        used = {name for node in nodes_left for name in node.input}
         weights = [weight for weight in self.graph.initializer if weight.name in used]
         del self.graph.node[:], self.graph.initializer[:]
-        self.graph.node.extend(kept)
+        self.graph.node.extend(nodes_left)
         self.graph.initializer.extend(weights)
 
     def set_table(self, module: str, table: Tensor, form: str, block: int, frequent: int) -> None:
@@ -516,7 +516,7 @@ def _read_blocks(name: str, inputs: int, stored: dict[str, NDArray[Any]]) -> dic
 def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: int) -> dict[str, NDArray[Any]]:
     """The table of words, whose parts are taken out of `stored`."""
     integers, scales, unit = (stored.pop(name + ending) for ending in (_QUANTIZED, _SCALES, _UNIT))
-    values = _expanded(integers, scales.astype(np.float32) * unit, bits, block)
+    values = _expand_table(integers, scales.astype(np.float32) * unit, bits, block)
     parts = {ending: stored.pop(name + ending) for ending in _LOOKUP if name + ending in stored}
     if parts:
         codes = parts[_CODES] + parts[_STARTS]
@@ -524,7 +524,7 @@ def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: in
     return {name: values}
 
 
-def _expanded(stored: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, block: int) -> NDArray[np.float32]:
+def _expand_table(stored: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, block: int) -> NDArray[np.float32]:
     """The float32 values of a word table."""
     if bits == 4:
         stored = np.stack([stored & 15, stored >> 4], axis=2).reshape(len(stored), -1)

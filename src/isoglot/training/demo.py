@@ -24,7 +24,7 @@ from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.training import recipe as recipes
-from isoglot.training.progress import Display
+from isoglot.training.progress import Display, Report
 from isoglot.training.recipes import make_encoder
 from isoglot.training.train import train_seeds
 
@@ -35,9 +35,6 @@ KNOWN = (  # paths in the folder of a demo; `layout` knows those inside a model 
     r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|tex|json)|page\.html|items\.npz|details\.jsonl"
 )
 MINED = "tur"  # language mined against English
-
-
-Report = Callable[[str], None]
 
 
 def run(
@@ -106,14 +103,14 @@ def find_translations(encoder: Model, path: Path, report: Report) -> None:
     rows = (line.split("\t") for _, line in read_lines(BUNDLED / "mine" / f"{MINED}-eng.gold.tsv"))
     next(rows)  # the header
     gold = {(int(source) - 1, int(target) - 1) for source, target in rows}
-    found = quality(pairs, gold)
+    measured = quality(pairs, gold)
     with atomic_write(path) as stream:
         for source, target, score in zip(pairs.source, pairs.target, pairs.score, strict=True):
             stream.write(f"{score:.4f}\t{sides[0][source]}\t{sides[1][target]}\n")
-    right = round(found.precision * len(pairs))
+    right = round(measured.precision * len(pairs))
     report(
         f"   {len(pairs)} pairs mined, {right} correct, of {len(gold)} to find: "
-        f"precision {found.precision:.1%}, recall {found.recall:.1%}, F1 {found.f1:.1%}"
+        f"precision {measured.precision:.1%}, recall {measured.recall:.1%}, F1 {measured.f1:.1%}"
     )
 
 

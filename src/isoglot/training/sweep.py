@@ -154,11 +154,7 @@ def read_design(path: str | Path, entry: str = "") -> Design:
 
     Raises `RecipeError` for a file that cannot be read, an unknown entry and wrong values.
     """
-    try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise RecipeError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    whole = data
+    whole = data = recipes.read_toml(Path(path))
     if "arms" not in data:
         entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
         if entry not in entries:
@@ -203,13 +199,13 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
     if not grid:
         return tuple(arms)
     names = _short([axis[0][0] for axis in grid])
-    made = []
+    every = []
     for arm, point in itertools.product(arms, itertools.product(*grid)):
         label = ", ".join(f"{names[key]}={_word(value)}" for key, value in point)
         name = f"{arm.name}, {label}" if len(arms) > 1 else label
         changes = (*arm.set, *(f"{key}={_toml(value)}" for key, value in point))
-        made.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
-    return tuple(made)
+        every.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
+    return tuple(every)
 
 
 def _short(keys: Sequence[str]) -> dict[str, str]:
@@ -414,15 +410,15 @@ def sweep(
     for arm, seed in runs:
         check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
     results = _all(job, runs, jobs=jobs, report=report)
-    made = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
-    made.save(output)
-    write_record(output / "design.json", _described(job, design, made, ready, tasks, languages))
+    result = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
+    result.save(output)
+    write_record(output / "design.json", _describe(job, design, result, ready, tasks, languages))
     if find_spec("matplotlib"):  # of an extra
         plot_sweep(output, output / "sweep.svg")
-    return made
+    return result
 
 
-def _described(
+def _describe(
     job: _Job, design: Design, made: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
 ) -> dict[str, Any]:
     """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
@@ -525,7 +521,7 @@ class _Job:
             encoder: Model = load(arm.model, device=self.device)
         elif arm.untrained:
             fresh = make_encoder(recipe, report, seed=seed).exports()[0].eval().to(resolve(self.device))
-            encoder = _fitted(arm, fresh, recipe, seed).eval()
+            encoder = _fit_layer(arm, fresh, recipe, seed).eval()
             scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in choices_of(recipe)[:1]]
         else:
             begun = (folder / "run.json").exists()
@@ -534,7 +530,7 @@ class _Job:
                 recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
             )
             settings["seconds"] = None if begun else round(outcome.seconds)
-            encoder, best = _fitted(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
+            encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
             scores += evaluate(
@@ -549,7 +545,7 @@ class _Job:
         return results
 
 
-def _fitted(arm: Arm, encoder: Encoder, recipe: Recipe, seed: int) -> Encoder:
+def _fit_layer(arm: Arm, encoder: Encoder, recipe: Recipe, seed: int) -> Encoder:
     """The encoder with the layer that the arm asks for, fitted to the text of the recipe's first stage."""
     if not arm.fit:
         return encoder

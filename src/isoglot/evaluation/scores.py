@@ -184,7 +184,7 @@ def _known(statistic: str) -> str:
 
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
-_Int = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # floats hold it, too
+_Int = Annotated[int, Field(ge=-(10**308), le=10**308)]  # that a float can hold
 
 
 class _Record(BaseModel):
@@ -195,7 +195,7 @@ class _Record(BaseModel):
     subset: str
     metric: str
     value: float
-    n: Annotated[_Int, Field(ge=0)]
+    n: Annotated[int, Field(ge=0, lt=2**63)]
     over: list[str] = []
     unit: Unit | None = None
     lower_is_better: bool = False

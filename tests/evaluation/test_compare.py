@@ -279,10 +279,7 @@ WITHOUT_A = "mean accuracy/mean: it averages over a, which cannot be compared"
         (
             FULL,
             [[score("a", np.ones(5)), *FULL[1:]]],
-            [
-                "a accuracy/mean: base has n = 4 and new has 5; the two were evaluated on different data",
-                WITHOUT_A,
-            ],
+            ["a accuracy/mean: base has n = 4 and new has 5; the two were evaluated on different data", WITHOUT_A],
         ),
         (PARTS[:2], [PARTS[:2], PARTS[:1]], ["b accuracy/mean: new has it in 1 of 2 results"]),
         (

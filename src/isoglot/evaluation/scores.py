@@ -25,15 +25,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EvaluationError, nearest

@@ -182,9 +182,3 @@ def test_the_same_seed_gives_the_same_numbers_and_another_gives_others():
     assert first.tobytes() == again.tobytes() != other.tobytes()
     first, again, other = (permutation([a], [b], "spearman", permutations=20, seed=[s, 8]) for s in (0, 0, 1))
     assert first.tobytes() == again.tobytes() != other.tobytes()
-
-
-@pytest.mark.parametrize("tables", [[], [np.ones(3), np.ones(4)], [np.ones(0)]])
-def test_tables_that_do_not_belong_together(tables):
-    with pytest.raises(ValueError, match="items of lengths"):
-        bootstrap(tables, "mean", resamples=3, seed=[0])

@@ -123,13 +123,6 @@ def test_mteb_finds_what_it_can_read_in_the_folder_of_that_name(data):
     assert [result.task_name for result in model.task_results] == ["Tatoeba"]
 
 
-def test_a_task_of_a_suite_that_has_no_number_of_it_is_shown_by_itself(data, capsys):
-    evaluate(data, "quick")
-    out = capsys.readouterr().out
-    assert "tatoeba\n" in out.replace(" ", "")
-    assert "deu-eng" in out
-
-
 def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):
     evaluate(data, "mpcl")
     alone = capsys.readouterr().out

@@ -17,8 +17,6 @@ import isoglot
 from isoglot.cli import completion
 from isoglot.cli.main import app, main
 
-HEAVY = "streams.0.objectives.0.weight=1e9"
-
 
 @pytest.fixture
 def run(run_main):
@@ -123,16 +121,6 @@ def test_a_cache_is_kept_and_a_second_run_writes_the_same_bytes(trained, run):
     assert len(list((trained / "vectors").rglob("*.*"))) >= 1
 
 
-def test_a_suite_prints_the_papers_row_and_says_what_it_lacks(trained, run):
-    words = ("--data", "dev", "--tasks", "quick", "--output", "quick")
-    code, out, err = run("evaluate", "run/model", *words)
-    assert code == 0
-    assert "quick" in out
-    assert "STS17, 5 tracks: no sts17 tracks-5 spearman" in out
-    assert "sts17: no data in dev;" in err
-    assert "Suite quick" in (trained / "quick" / "results.md").read_text()
-
-
 def test_seeds_give_mean_and_deviation(project, run):
     code, out, err = run("train", "tiny.toml", "--output", "runs", "--seeds", "2", "--set", "steps=3")
     assert code == 0
@@ -167,40 +155,6 @@ def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
     write_corpus(write_again)
     (project / "pairs.tsv").write_bytes((write_again / "pairs.tsv").read_bytes())
     assert run("train", "tiny.toml", "--output", "run", "--set", "steps=1")[0] == 0  # the folder is not burnt
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["train", "nosuch.toml", "--output", "x"], "neither a file nor a packaged recipe"),
-        (["train", "start/static", "--output", "x"], "isoglot recipe show start/static"),
-        (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lrr=1"], "did you mean 'lr'"),
-        (["train", "tiny.toml", "-o", "x", "--set", "encoder.scale=1e-12", "--set", HEAVY], "no longer finite"),
-        (["train", "tiny.toml", "--output", "x", "--set", "seed=-1"], "seed"),
-        (["train", "tiny.toml", "--output", "tiny.toml"], "tiny.toml"),
-        (["evaluate", "nosuch", "--data", "dev", "--output", "x"], "nosuch"),
-        (["encode", "nosuch", "tiny.toml", "--output", "x.npy"], "nosuch"),
-    ],
-)
-def test_errors_are_one_line(project, run, arguments, message):
-    before = (project / "tiny.toml").read_bytes()
-    code, _, err = run(*arguments)
-    last = err.strip().splitlines()[-1]
-    assert code == 1, err
-    assert last.startswith("isoglot: ")
-    assert message in last
-    assert "Traceback" not in err
-    assert (project / "tiny.toml").read_bytes() == before
-
-
-def test_changed_text_is_not_resumed(project, run):
-    assert run("train", "tiny.toml", "--output", "run", "--set", "steps=3")[0] == 0
-    with (project / "pairs.tsv").open("a") as stream:
-        stream.write("new words\tsdrow wen\n")
-    code, _, err = run("train", "tiny.toml", "--output", "run", "--set", "steps=3")
-    assert code == 1
-    assert "run.json" in err
-    assert "text" in err
 
 
 def test_wrong_usage_is_two(run):

@@ -10,13 +10,11 @@ from command_line import runner
 
 from conftest import build_tokenizer
 from isoglot.cli.pairs import mine as command
-from isoglot.core.errors import CorpusError, IsoglotError
+from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.encoders import StaticEncoder
 from isoglot.mining.pipeline import size_of
 from isoglot.search import mine, tune
-
-ROOT = Path(__file__).parents[2]
 
 WORDS = ["cat", "dog", "sun", "sea", "tree", "bird", "king", "road", "rain", "wine", "fish", "moon"]
 run = runner(mine=command)
@@ -144,38 +142,6 @@ def test_wrong_gold_names_the_line(project, gold, message):
         run(*VECTORS, "-o", "p.tsv", "--gold", "gold.tsv")
 
 
-def test_identical_text_and_length_are_refused_and_the_next_takes_the_place(project):
-    a = Path("a.eng").read_text().splitlines()
-    b = Path("b.deu").read_text().splitlines()
-    b[0] = a[0]  # copied, and made the nearest of all
-    b[30] = b[30] * 20
-    Path("b.deu").write_text("\n".join(b) + "\n")
-    x, y = np.load("x.npy"), np.load("y.npy")
-    y[0] = x[0]
-    np.save("y.npy", y)
-    run(*ALL, "-o", "all.tsv", "--write-ids")
-    run(*ALL, "-o", "kept.tsv", "--write-ids", "--drop-identical", "--length-ratio", 4)
-    every, kept = ({tuple(row[1:3]) for row in table(name)} for name in ("all.tsv", "kept.tsv"))
-    assert ("1", "1") in every
-    assert ("30", "31") in every
-    assert ("1", "1") not in kept
-    assert ("1", "60") in kept
-    assert not [pair for pair in kept if pair[1] == "31"]
-
-
-def test_another_language_takes_no_part(project):
-    lines = Path("a.eng").read_text().splitlines()
-    lines[3], lines[4] = "это не английский", "42 !"
-    Path("a.eng").write_text("\n".join(lines) + "\n")
-    err = run(*ALL, "-o", "p.tsv", "--write-ids", "--direction", "forward", "--check-language", "script")
-    assert "60 sentences, 1 skipped" in err
-    assert {int(row[1]) for row in table("p.tsv")} == set(range(1, 61)) - {4}
-    Path("by_article.py").write_text("def guess(text):\n    return 'deu' if text.startswith('das') else 'en'\n")
-    err = run(*ALL, "-o", "p.tsv", "--check-language", "by_article:guess")
-    assert "a.eng: 60 sentences, 0 skipped" in err
-    assert "b.deu: 60 sentences, 0 skipped" in err
-
-
 def test_a_language_nobody_writes_is_an_error(project):
     Path("always_german.py").write_text("def guess(text):\n    return 'de'\n")
     with pytest.raises(CorpusError, match=r"a\.eng: no sentence is left"):
@@ -193,13 +159,6 @@ def test_approximate_says_what_it_found(project):
     run(*ALL, "-o", "exact.tsv")
     found, exact = ({tuple(row[1:]): float(row[0]) for row in table(name)} for name in ("p.tsv", "exact.tsv"))
     assert found == pytest.approx(exact, abs=2e-6)
-
-
-def test_formats_that_need_languages_ask_for_them(project):
-    Path("a.txt").write_text(Path("a.eng").read_text())
-    with pytest.raises(IsoglotError, match="languages"):
-        run("a.txt", *VECTORS[1:], "-o", "p.tmx")
-    run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")
 
 
 def test_sizes():

@@ -150,13 +150,6 @@ def test_a_set_with_recorded_files_has_the_languages_of_their_names(task, name, 
     assert get_command(TASKS[task], languages=lacks) == ""
 
 
-def test_a_set_that_nothing_is_recorded_of_may_have_any_language():
-    """FLORES-200 states a number, and no file of it is recorded; it adds to what the other sets of the task lack."""
-    assert get_command(TASKS["xsim/flores-dev"], languages=["wol"]) == "isoglot data get flores-200 --data DIR"
-    assert get_command(TASKS["centroids"], languages=["wol"]) == "isoglot data get ntrex-128 --data DIR"
-    assert get_command(TASKS["centroids"], languages=["epo"]) == "isoglot data get flores-200 --data DIR"
-
-
 @pytest.mark.parametrize(("language", "advised"), [("deu", True), ("wol", False)])
 def test_evaluate_names_no_command_that_would_not_add_the_language(tmp_path, language, advised):
     with pytest.raises(EvaluationError, match="sib-200: no data in") as error:

@@ -41,12 +41,7 @@ def list_sets(data: DataIfThere) -> None:
         typer.echo(f"  {one.address}")
 
 
-def get(
-    names: list[str],
-    *,
-    data: Data,
-    network: NetworkOptions,
-) -> None:
+def get(names: list[str], *, data: Data, network: NetworkOptions) -> None:
     """Download and verify data sets; resume interrupted downloads.
 
     names   names of data sets (`isoglot data list`)

@@ -514,13 +514,7 @@ def _joint_score(column: Column, parts: Mapping[Key, Score]) -> Score:
 
 
 def _row(
-    subset: str,
-    group: Group,
-    samples: Samples | None,
-    *,
-    average: bool,
-    over: tuple[str, ...],
-    weighted: bool = False,
+    subset: str, group: Group, samples: Samples | None, *, average: bool, over: tuple[str, ...], weighted: bool = False
 ) -> Row:
     """A row whose p-values are not corrected."""
     first, seeds = group[0][0], [[score.value for score in runs] for runs in group]

@@ -34,7 +34,6 @@ def bootstrap(
 
     `tables` are the items of several systems, each (n,) or (n, columns), row i of all being the same item; a bootstrap
     sample has the same items for all. With `shared`, calls with as many items and the same seed use the same samples.
-    Raises `ValueError` for tables of unequal length or none.
     """
     distinct, counts = _distinct(tables, shared=shared)
     generator, total = np.random.default_rng(list(seed)), int(counts.sum())
@@ -60,7 +59,7 @@ def permutation(
     Both are the tables of one system, one for each of its seeds; a draw swaps the same items in all of them, and seeds
     are paired so that each weighs the same. Of a correlation, the predictions are swapped as their ranks among the
     system's own: two encoders' cosines lie on different scales, and only their ranks can be exchanged. (For `pearson`
-    they are standardised instead.) `shared` is that of `bootstrap`. Raises `ValueError` as `bootstrap` does.
+    they are standardised instead.) `shared` is that of `bootstrap`.
     """
     systems = [[_exchangeable(table, statistic) for table in side] for side in (base, other)]
     distinct, counts = _distinct([*systems[0], *systems[1]], shared=shared)
@@ -130,8 +129,6 @@ def _distinct(tables: Sequence[NDArray[Any]], *, shared: bool) -> tuple[list[Dou
 
     With `shared`, all rows unchanged: another language would have other distinct rows.
     """
-    if not tables or len({len(table) for table in tables}) != 1 or not len(tables[0]):
-        raise ValueError(f"items of lengths {[len(table) for table in tables]}; all must have the same, above 0")
     if shared:
         return [np.asarray(table, np.float64) for table in tables], np.ones(len(tables[0]), np.int64)
     columns = [np.asarray(table, np.float64).reshape(len(table), -1) for table in tables]

@@ -25,15 +25,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EvaluationError, nearest
@@ -184,7 +176,7 @@ def _known(statistic: str) -> str:
 
 
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
-_Int = Annotated[int, Field(ge=-(2**63), lt=2**63)]  # floats hold it, too
+_Int = Annotated[int, Field(ge=-(10**308), le=10**308)]  # that a float can hold
 
 
 class _Record(BaseModel):
@@ -195,7 +187,7 @@ class _Record(BaseModel):
     subset: str
     metric: str
     value: float
-    n: Annotated[_Int, Field(ge=0)]
+    n: Annotated[int, Field(ge=0, lt=2**63)]
     over: list[str] = []
     unit: Unit | None = None
     lower_is_better: bool = False
@@ -296,7 +288,8 @@ def read_results(path: str | Path) -> Scores:
     except OSError as error:
         raise EvaluationError(f"{file}: cannot be read: {error.strerror}; pass a folder of results") from error
     except ValidationError as error:
-        raise EvaluationError(f"{file}: {_first_problem(error)}; pass a file of `isoglot evaluate`") from error
+        line, problem = _first_problem(error)
+        raise EvaluationError(f"{file}{line}: {problem}; pass a file written by `isoglot evaluate`") from error
     scores = tuple(record.score() for record in content.scores)
     _require_a_tree(scores, file)
     if file.name == "results.json":
@@ -333,13 +326,15 @@ def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
             ) from None
 
 
-def _first_problem(error: ValidationError) -> str:
-    """The location of the first invalid value, as `scores[3].value`, and the fault."""
+def _first_problem(error: ValidationError) -> tuple[str, str]:
+    """The line of a text that is not JSON (`:3`), and the first invalid value, as `scores[3].value`, with its fault."""
     first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        fault, _, place = first["ctx"]["error"].partition(" at line ")
+        return f":{place.partition(' ')[0]}", f"not JSON ({fault})"
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-    if first["type"] in ("missing", "json_invalid"):
-        return f"{where} is missing" if where else f"not JSON ({first['ctx']['error']})"
-    return f"{where} is {first['input']!r:.60}: {first['msg']}".lstrip()
+    fault = "missing" if first["type"] == "missing" else f"{first['input']!r:.60}: {first['msg']}"
+    return "", f"{where} is {fault}".lstrip()
 
 
 def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...]:
@@ -408,7 +403,7 @@ def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
             try:
                 table = _Table.model_validate_json(line)
             except ValidationError as error:
-                problem = f"not a table of a score: {_first_problem(error)}"
+                problem = f"not a table of a score ({_first_problem(error)[1]})"
                 raise EvaluationError(f"{path}:{number}: {problem}; evaluate again") from error
             name = (table.task, table.subset, table.metric)
             details[name] = (*details.get(name, ()), Detail(table.kind, table.columns, table.rows))

@@ -214,14 +214,12 @@ class SentenceMap:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The groups that are shown, in the order of the data, with their numbers and those of their first sentences.
+    """The groups that are shown, in the order of the data, each after its number and that of its first sentence.
 
     `groups_total` and `total` count the groups and sentences they were sampled from.
     """
 
-    groups: tuple[Group, ...]
-    numbers: tuple[int, ...]
-    starts: tuple[int, ...]
+    groups: list[tuple[int, int, Group]]
     groups_total: int
     total: int
     seed: int
@@ -229,7 +227,7 @@ class Chosen:
     @property
     def words(self) -> str:
         """`2,000 of 12,345 sentences, sampled with seed 0`, or `120 sentences` when all are shown."""
-        size = sum(len(group.texts) for group in self.groups)
+        size = sum(len(group.texts) for _, _, group in self.groups)
         if size == self.total:
             return f"{self.total:,} sentence{'' if self.total == 1 else 's'}"
         return f"{size:,} of {self.total:,} sentences, sampled with seed {self.seed}"
@@ -245,7 +243,7 @@ class Chosen:
                 f"labels: {len(labels):,} for {self.groups_total:,} groups of sentences; pass one for each, in order"
             )
         sentences = []
-        for number, group in zip(self.numbers, self.groups, strict=True):
+        for number, _, group in self.groups:
             label = labels[number] if labels is not None else None if color == "language" else _extra(group, color)
             for text, language in zip(group.texts, group.langs, strict=True):
                 kind = label if label is not None else "language unknown" if language == UNKNOWN else language
@@ -276,8 +274,7 @@ def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Cho
         raise EvaluationError("no sentences to show; pass files that contain text")
     if not size:
         raise EvaluationError(f"no group fits into {limit} sentences; raise the limit")
-    _, numbers, starts, chosen = zip(*sorted(heap, key=lambda entry: entry[1]), strict=True)
-    return Chosen(chosen, numbers, starts, count, total, seed)
+    return Chosen(sorted((entry[1:] for entry in heap), key=lambda entry: entry[0]), count, total, seed)
 
 
 def project(vectors: NDArray[Any], method: str = "tsne") -> Plane:
@@ -474,8 +471,7 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
     if isinstance(model, np.ndarray):
         if model.ndim != 2 or len(model) != chosen.total:
             raise ValueError(f"vectors of shape {model.shape} for {chosen.total} sentences; expected (N, D)")
-        pairs = zip(chosen.starts, chosen.groups, strict=True)
-        return model[[start + at for start, group in pairs for at in range(len(group.texts))]]
+        return model[[start + at for _, start, group in chosen.groups for at in range(len(group.texts))]]
     if isinstance(model, str | Path):
         from isoglot.model import load
 

@@ -14,9 +14,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CheckpointError
-from isoglot.data.files import atomic_write, check_output, digest
+from isoglot.data.files import atomic_write, check_output, digest, read_record
 from isoglot.training.recipe import dumps
-from isoglot.training.record import read_record
 from isoglot.training.settings import MEMORY, Recipe
 
 _KINDS = (".json", ".jsonl", ".md", ".tex", ".npz", ".html", ".svg")  # results; weights are known by their digests
@@ -96,9 +95,8 @@ def _proves(path: Path) -> bool:
 def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     """The recipe of a run, the circumstances and the command."""
     alone = (folder / "run.json").exists()
-    records = [
-        read_record(path) for path in ([folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json")))
-    ]
+    paths = [folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json"))
+    records = [read_record(path) or {} for path in paths]
     if not records or not all("finished" in record for record in records):
         raise CheckpointError(f"{folder}: not a finished run or sweep; `isoglot train` and `isoglot sweep` make such")
     if records[0]["recipe"]["stages"][0]["streams"][0]["sources"][0]["reader"] == MEMORY:
@@ -115,7 +113,7 @@ def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
 
 def _sweep(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     """The design and the recipes of a sweep, the circumstances and the command."""
-    record = read_record(folder / "design.json")
+    record = read_record(folder / "design.json") or {}
     if not (folder / "sweep.json").exists():
         raise CheckpointError(f"{folder}: not a finished sweep; run the same command again to finish it")
     seeds, options = record["seeds"], {name: ",".join(record[name]) for name in ("tasks", "languages")}

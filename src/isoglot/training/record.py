@@ -190,13 +190,9 @@ def begin(
     if not resume:
         raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")
     theirs = read_record(path)
-<<<<<<< HEAD
     if theirs is None:
         raise CheckpointError(f"{path}: is missing; without it the run cannot be resumed")
     if changed := differences(ours, theirs):
-=======
-    if changed := [place for key in ours for place in _differing(ours[key], theirs.get(key), key)]:
->>>>>>> training
         raise CheckpointError(
             f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
             "another folder"
@@ -206,39 +202,8 @@ def begin(
     return finished if whole and layout.is_model(output / "model") else None
 
 
-<<<<<<< HEAD
-=======
-def read_record(path: Path) -> dict[str, Any]:
-    """The record of a run or sweep. Raises CheckpointError if it is damaged."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("not a JSON object")
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed or frozen") from error
-    return record
-
-
-def _differing(ours: Any, theirs: Any, place: str) -> list[str]:
-    """The paths of keys at which two JSON values differ."""
-    ours = json.loads(json.dumps(ours))  # tuples as JSON has them
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        pairs = [(key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = [(str(at), one, other) for at, (one, other) in enumerate(zip(ours, theirs, strict=True))]
-    else:
-        return [] if ours == theirs else [place]
-    return [inner for key, one, other in pairs for inner in _differing(one, other, f"{place}.{key}")]
-
-
->>>>>>> training
 def finish(output: Path, outcome: Outcome) -> None:
     """Record the end of a run."""
     path, finished = output / "run.json", asdict(outcome) | {"seconds": round(outcome.seconds, 1)}
     del finished["model"]
-<<<<<<< HEAD
     write_record(path, (read_record(path) or {}) | {"finished": finished})
-=======
-    with atomic_write(path) as stream:
-        json.dump(read_record(path) | {"finished": finished}, stream, indent=1)
->>>>>>> training

@@ -29,7 +29,6 @@ from isoglot.evaluation.tasks.analysis import (
     Similarity,
     alignment,
     explained,
-    read_groups,
     uniformity,
 )
 from isoglot.evaluation.tasks.sts import EXTENDED_10
@@ -208,49 +207,6 @@ def sib(folder, codes):
 def plain(folder, names):
     for name, code in names.items():
         write(folder / name, "".join(f"{code} {i}\n" for i in range(6)))
-
-
-@pytest.mark.parametrize(
-    ("source", "files", "codes"),
-    [
-        (
-            "ntrex",
-            {
-                "NTREX-128/newstest2019-src.eng.txt": "eng",
-                "NTREX-128/newstest2019-ref.deu.txt.gz": "deu",
-                "NTREX-128/newstest2019-ref.zho-CN.txt": "zho",
-            },
-            ("deu", "zho_CN", "eng"),
-        ),
-        (
-            "tico",
-            {
-                "tico-19/en-ar/tico19-test.en.xz": "en",
-                "tico-19/en-ar/tico19-test.ar.xz": "ar",
-                "tico-19/en-sw/tico19-test.en.xz": "en",
-                "tico-19/en-sw/tico19-test.sw.xz": "sw",
-            },
-            ("ar", "sw", "en"),
-        ),
-        (
-            "multi30k",
-            {f"multi30k/task1/raw/test_2016_flickr.{code}.gz": code for code in ("de", "en", "fr")},
-            ("de", "fr", "en"),
-        ),
-        (
-            "flores-devtest",
-            {f"devtest/{code}.devtest": code for code in ("deu_Latn", "eng_Latn")},
-            ("deu_Latn", "eng_Latn"),
-        ),
-    ],
-)
-def test_published_sets_are_found(tmp_path, source, files, codes):
-    plain(tmp_path, files)
-    for name in ("", source):
-        groups = read_groups(tmp_path, task="similarity", source=name)
-        assert {tuple(group.texts) for group in groups} == {codes}
-        assert [group.texts[codes[-1]].split()[-1] for group in groups] == list("012345")
-    assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].texts.keys() == {codes[0], codes[-1]}
 
 
 def test_paraphrases_of_a_language_are_compared_by_similarity_alone(tmp_path):

@@ -26,7 +26,6 @@ from isoglot.evaluation.tasks.classification import (
     chosen_strength,
     clean,
     combined,
-    features,
     logistic,
     macro_f1,
     mistakes,
@@ -383,19 +382,6 @@ def by_sameness(texts):
     return (by_last_word(texts) + 0.3 * by_text(texts)).astype(np.float32)
 
 
-def test_features_equal_loops():
-    rng = np.random.default_rng(0)
-    first, second = rng.standard_normal((2, 5, 3)).astype(np.float32)
-    for row, (u, v) in zip(features(first, second), zip(first, second, strict=True), strict=True):
-        expected = [
-            *u,
-            *v,
-            *(abs(a - b) for a, b in zip(u, v, strict=True)),
-            *(a * b for a, b in zip(u, v, strict=True)),
-        ]
-        assert row.tolist() == expected
-
-
 def probe_in_loops(train, gold, groups, test):
     """Every strength tried on the groups drawn apart, the first best one refitted on everything."""
     from sklearn.linear_model import LogisticRegression
@@ -453,18 +439,6 @@ def test_a_label_that_is_wrong_is_the_mistake_with_both_sentences(tmp_path):
     assert [row[:4] for row in detail.rows] == [(first, second, "1", "0")]
     assert 0.5 < detail.rows[0][4] <= 1
     assert scores["ko"].details == scores["en"].details == scores["mean"].details == ()
-
-
-def test_labels_beside_the_file_or_in_it_give_the_same(tmp_path):
-    xnli_data(tmp_path, codes=("en", "de"), premises=20)
-    before = XNLI.run(by_text, tmp_path)
-    labels = (tmp_path / "labels.test.txt").read_text().split()
-    for code in ("en", "de"):
-        lines = (tmp_path / f"test-{code}.tsv").read_text().splitlines()
-        put(tmp_path / f"test-{code}.tsv", (f"{line}\t{label}" for line, label in zip(lines, labels, strict=True)))
-    (tmp_path / "labels.test.txt").unlink()
-    assert before == XNLI.run(by_text, tmp_path)
-    assert before[0].subset == "de"
 
 
 def bare(lines):

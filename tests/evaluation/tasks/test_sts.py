@@ -12,7 +12,6 @@ from cases_sts import (
     CORPORA,
     PAIRS,
     STS17,
-    STS22,
     WAYS,
     cosine_of_gold,
     english,
@@ -237,15 +236,6 @@ def test_the_copy_of_mteb_does_not_tell_corpora_so_only_all_is_given(tmp_path, n
     assert tuple(values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))) == WAYS
 
 
-def test_what_mteb_has_of_stsb_and_sick_is_another_task(tmp_path):
-    export(tmp_path / "STSBenchmark", rows("b", 30))
-    export(tmp_path / "SICK-R", rows("s", 30, (1, 5)))
-    assert [name for name, one in ENGLISH.items() if one.subsets(tmp_path)] == ["sts-b/mteb", "sick-r/mteb"]
-    export(tmp_path / "SICK-R", rows("s", 30, (0, 5)))
-    with pytest.raises(EvaluationError, match=r"sick-r/mteb eng: .*test.jsonl:1: the score 0.0 is not a number"):
-        ENGLISH["sick-r/mteb"].run(by_text, tmp_path)
-
-
 def test_pairs_without_gold_take_no_part(tmp_path):
     english("sts13", 30)(tmp_path)
     labelled = rows("FNWN", 10)
@@ -396,15 +386,6 @@ def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path, empty):
         MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "two")
     scores = MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "one", languages=["de"])
     assert {score.n for score in scores if not score.over} == {PAIRS}
-
-
-def test_revisions_of_sts22_may_lie_side_by_side(tmp_path):
-    sts22(tmp_path, "STS22", empty="", names=STS22[:4])
-    sts22(tmp_path, "STS22.v2", names=STS22[:3])
-    assert MULTILINGUAL["sts22"].subsets(tmp_path) == ("eng", "deu", "spa")
-    assert MULTILINGUAL["sts22/v1"].subsets(tmp_path) == ("eng", "deu", "spa", "pol")
-    for task in ("sts22", "sts22/v1"):
-        assert MULTILINGUAL[task].run(cosine_of_gold, tmp_path)[0].value == pytest.approx(1)
 
 
 def test_tables_of_ones_own(tmp_path):

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, groupby, pairwise, permutations, product
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -530,33 +530,34 @@ class CorpusSearch(BaseTask):
 
     def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Source, Source]]) -> Iterator[Score]:
         """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits."""
-        current, texts, vectors = "", list[str](), np.empty((0, 0), np.float32)
-        for subset, ((query, code), queries, corpus) in subsets.items():
-            if code != current:  # pairs come corpus by corpus
-                where = f"{self.name}, corpus, language {code}"
-                rows = corpus.read(where)
-                current, texts, vectors = code, rows.texts(), embed_rows(encode, rows, where=where)
-                distinct = np.unique(first_places(texts))
-                if len(distinct) < len(texts):
-                    texts, vectors = [texts[place] for place in distinct], vectors[distinct]
-            where = f"{self.name} {subset}, queries, language {query}"
-            asked = queries.read(where)
-            near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
-            # Without the query itself, which a corpus of distinct sentences contains at most once. Rounded to what
-            # float32 holds, so that a sentence with the vector of another has the cosine 1, not a bit more.
-            hits = [
-                [(texts[at], round(float(cosine), 6)) for at, cosine in zip(*found, strict=True) if texts[at] != text]
-                for text, *found in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
-            ]
-            hits = [found[: self.top] for found in hits]
-            if not all(hits):
-                place = asked.place()([bool(row) for row in hits].index(False))
-                raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
-            table = tuple(
-                (row.texts[0], rank, text, cosine)
-                for row, found in zip(asked[: self.shown], hits, strict=False)
-                for rank, (text, cosine) in enumerate(found, 1)
-            )
-            items = np.array([row[0][1] for row in hits], np.float32)
-            detail = Detail("hits", ("query", "rank", "found", "cosine"), table)
-            yield NEAREST.mean_of(self.name, subset, items, details=(detail,))
+        for code, pairs in groupby(subsets.items(), lambda item: item[1][0][1]):
+            of_corpus, where = list(pairs), f"{self.name}, corpus, language {code}"
+            rows = of_corpus[0][1][2].read(where)
+            vectors, distinct = embed_rows(encode, rows, where=where), np.unique(first_places(rows.texts()))
+            texts, vectors = [rows[at].texts[0] for at in distinct], vectors[distinct]
+            for subset, ((query, _), queries, _) in of_corpus:
+                where = f"{self.name} {subset}, queries, language {query}"
+                yield self._search(encode, subset, queries.read(where), texts, vectors, where=where)
+
+    def _search(
+        self, encode: Encode, subset: str, asked: Rows, texts: list[str], vectors: Floats, *, where: str
+    ) -> Score:
+        """The score of queries in a corpus of distinct sentences."""
+        near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
+        # Without the query itself. Rounded to what float32 holds, so that a sentence with the vector of another has the
+        # cosine 1, not a bit more.
+        hits = [
+            [(texts[at], round(float(cosine), 6)) for at, cosine in zip(*found, strict=True) if texts[at] != text]
+            for text, *found in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
+        ]
+        if not all(hits):
+            place = asked.place()([bool(row) for row in hits].index(False))
+            raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
+        table = tuple(
+            (row.texts[0], rank, text, cosine)
+            for row, found in zip(asked[: self.shown], hits, strict=False)
+            for rank, (text, cosine) in enumerate(found[: self.top], 1)
+        )
+        items = np.array([row[0][1] for row in hits], np.float32)
+        detail = Detail("hits", ("query", "rank", "found", "cosine"), table)
+        return NEAREST.mean_of(self.name, subset, items, details=(detail,))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, MissingExtraError
 from isoglot.data.groups import Group
 from isoglot.data.readers import read
 from isoglot.data.readers.jsonl import read_dataset, read_jsonl
@@ -91,5 +91,5 @@ def test_saved_datasets_and_their_splits(tmp_path, monkeypatch):
         with pytest.raises(CorpusError, match=problem):
             list(read_dataset(tmp_path / path, columns={column: "en"}, split=split))
     monkeypatch.setitem(sys.modules, "datasets", None)  # not installed
-    with pytest.raises(CorpusError, match=r"install isoglot\[datasets\]"):
+    with pytest.raises(MissingExtraError, match=r"isoglot\[datasets\]"):
         list(read_dataset(tmp_path))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 import typer
+from hypothesis import settings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from isoglot.encoders import StaticEncoder, TransformerEncoder
@@ -37,6 +38,8 @@ SENTENCES = [
 def pytest_configure() -> None:
     """Collecting makes millions of objects and no rubbish; looking for it is a quarter of the time."""
     gc.disable()
+    settings.register_profile("isoglot", deadline=None)  # machines under load
+    settings.load_profile("isoglot")
 
 
 def pytest_collection_finish() -> None:

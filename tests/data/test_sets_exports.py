@@ -67,7 +67,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path):
     with pytest.raises(CorpusError, match=r"x.jsonl:1: contains .* half of a surrogate pair"):
         list(records([path], ("text",)))
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
-    with pytest.raises(CorpusError, match=r"x.parquet: (cannot be read as Parquet|Parquet needs)"):
+    with pytest.raises(CorpusError, match=r"x.parquet: cannot be read as Parquet"):
         list(records([tmp_path / "x.parquet"], ("text",)))
 
 

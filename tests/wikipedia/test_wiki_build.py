@@ -218,7 +218,7 @@ def test_a_cut_dump_is_a_warning_also_when_resumed(made, tmp_path):
         report = build(cut, tmp_path / name, work=tmp_path / "work", report=told.append)
         assert len(told) == 2
         assert told == report["warnings"]
-        assert "cut.xml: truncated" in told[0]
+        assert "the XML is cut short" in told[0]
         assert "cut.json:" in told[1]
 
 
@@ -232,7 +232,7 @@ def test_mistakes_are_one_line(made, tmp_path):
         ),
         (replace(sources, titles=folder / "titles.tsv"), RecipeError, "--wikidata.*--titles"),
         (replace(sources, dumps=()), RecipeError, "no dump"),
-        (replace(sources, dumps=(str(folder / "titles.tsv"),)), CorpusError, "not a MediaWiki XML dump"),
+        (replace(sources, dumps=(str(folder / "titles.tsv"),)), CorpusError, "not well-formed XML"),
         (replace(sources, wikidata=folder / "titles.tsv"), CorpusError, "not a Wikidata JSON dump"),
         (replace(sources, wikidata=folder / "none.json"), CorpusError, "no such file"),
     ]:

@@ -26,7 +26,8 @@ from pathlib import Path
 EXTRAS = {
     "sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap",
     "onnx": "torch",
-    "openpyxl": "xlsx",
+    "openpyxl": "xlsx", "pyarrow": "parquet", "datasets": "datasets",
+    "mwparserfromhell": "wikipedia", "wikipedia2vec": "wikipedia",
     "lxml": "documents", "polib": "documents", "sentencex": "documents",
     "torch": "torch",
     "transformers": "torch",

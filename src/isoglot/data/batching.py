@@ -144,10 +144,8 @@ class Batches:
 
     def _items(self, epoch: int) -> Items:
         if self._epoch is None or self._epoch[0] != epoch:
-            self._epoch = (
-                epoch,
-                epoch_items(self.table, self.settings, seed=self.seed, epoch=epoch, mixing=self.mixing),
-            )
+            items = epoch_items(self.table, self.settings, seed=self.seed, epoch=epoch, mixing=self.mixing)
+            self._epoch = epoch, items
         return self._epoch[1]
 
     def _starts(self, items: Items) -> range:
@@ -178,9 +176,8 @@ class Batches:
         language_pair = np.zeros(len(numbers), dtype=np.int64)  # a number per item, equal when its languages are
         if settings.one_pair:
             langs = mix(self.table.lang[selection.rows], 1)  # hashes, whose sum does not depend on their order
-            language_pair = np.add.reduceat(np.where(selection.slots >= 0, langs, np.uint64(0)), starts).astype(
-                np.int64
-            )
+            of_texts = np.where(selection.slots >= 0, langs, np.uint64(0))
+            language_pair = np.add.reduceat(of_texts, starts).astype(np.int64)
         rng = np.random.default_rng((self.seed, epoch, pool))
         sort_key = longest + rng.random(len(longest))  # ties in random order
         if settings.pool == 1:  # not sorted by length, which would make the batches of a whole epoch uniform
@@ -217,9 +214,8 @@ class Batches:
 def _boundaries(language_pair: Array, longest: Array, sizes: Array, size: int, tokens: int) -> NDArray[np.int64]:
     """Where a new batch begins: at other languages, after `size` items, or before the token budget is exceeded."""
     cuts, first, rows, top = [], 0, 0, 0
-    for i, (this, length, count) in enumerate(
-        zip(language_pair.tolist(), longest.tolist(), sizes.tolist(), strict=True)
-    ):
+    items = zip(language_pair.tolist(), longest.tolist(), sizes.tolist(), strict=True)
+    for i, (this, length, count) in enumerate(items):
         over = tokens and (rows + count) * max(top, length) > tokens
         if i and (this != language_pair[first] or i - first == size or over):
             cuts.append(i)
@@ -241,9 +237,7 @@ def epoch_items(
     group = np.repeat(np.arange(len(table)), parts)
     part = np.arange(len(group)) - np.repeat(np.cumsum(parts) - parts, parts)
     if not len(group):
-        raise CorpusError(
-            'no group contains sentences of two languages, so batching.rows = "matching" finds no pairs in them'
-        )
+        raise CorpusError('no group contains sentences of two languages, so batching.rows = "matching" finds no pairs')
     rng = np.random.default_rng((seed, epoch))
     bucket = buckets(table)[group]
     mixing = mixing or {}
@@ -268,9 +262,8 @@ def buckets(table: GroupTable) -> Array:
     count = np.bincount(table.lang[table.slot >= 0], minlength=len(table.languages))
     starts, _ = table.row_bounds(np.arange(len(table)))
     rarity = count[table.lang] * len(table.languages) + table.lang  # language breaks ties
-    rarest = np.minimum.reduceat(np.where(table.slot >= 0, rarity, np.iinfo(np.int64).max), starts) % len(
-        table.languages
-    )
+    of_texts = np.where(table.slot >= 0, rarity, np.iinfo(np.int64).max)
+    rarest = np.minimum.reduceat(of_texts, starts) % len(table.languages)
     return np.asarray(table.source.astype(np.int64) * len(table.languages) + rarest)
 
 

@@ -15,7 +15,7 @@ import hashlib
 import inspect
 import json
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -90,7 +90,7 @@ class MemorySource(Source):
 
     def check(self, first: int) -> None:
         """Read the first groups."""
-        _exhaust(islice(groups_of(self.data, self.languages), first))
+        deque(islice(groups_of(self.data, self.languages), first), maxlen=0)
 
     def digest(self) -> object:
         """Digest of what is read."""
@@ -121,7 +121,7 @@ class FileSource(Source):
         """Read the first groups."""
         check(self.reader, self.options, where=self.where)
         for path in self.paths():
-            _exhaust(islice(self._read(path, Counter()), first))
+            deque(islice(self._read(path, Counter()), first), maxlen=0)
 
     def size(self) -> int:
         """Bytes on disk."""
@@ -176,12 +176,10 @@ class Corpus:
             raise RecipeError(f"streams.{self.name}.sources: two sources are called {max(names, key=names.count)!r}")
         self._samples: dict[str, Any] = {}
         self._spools: dict[str, Spool] = {}  # of sources, by name
-        if self.join and any(
-            (one.mixing.weight, one.mixing.cap, one.mixing.most) != (None, 0, 0) for one in self.sources
-        ):
-            raise RecipeError(
-                f"streams.{self.name}: joined sources are one source; leave out weight, cap and most, or join"
-            )
+        mixed = [one for one in self.sources if (one.mixing.weight, one.mixing.cap, one.mixing.most) != (None, 0, 0)]
+        if self.join and mixed:
+            problem = "joined sources are one source; leave out weight, cap and most, or join"
+            raise RecipeError(f"streams.{self.name}: {problem}")
 
     def mixing(self) -> dict[str, Mixing]:
         """How the sources are mixed, by name."""
@@ -335,11 +333,6 @@ def contents(files: Iterable[Path]) -> list[tuple[str, str]]:
         raise CorpusError(f"cannot be read: {error.strerror}; check the name", file=error.filename) from error
 
 
-def _exhaust(groups: Iterable[Group]) -> None:
-    for _ in groups:
-        pass
-
-
 class _Again:
     """An iterable that is created again for each iteration."""
 
@@ -399,15 +392,12 @@ def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
 
     `groups` is their number, `sentences` by language, and `counts` of groups that were read, left out and kept.
     """
-    content = table.content()
-    return {
-        name: {
-            "groups": content.get(name, (0, {}))[0],
-            "sentences": content.get(name, (0, {}))[1],
-            "counts": {what: count for what, count in counts.items() if count},
-        }
-        for name, counts in corpus.counts.items()
-    }
+    content, parts = table.content(), {}
+    for name, counts in corpus.counts.items():
+        groups, sentences = content.get(name, (0, {}))
+        nonzero = {what: count for what, count in counts.items() if count}
+        parts[name] = {"groups": groups, "sentences": sentences, "counts": nonzero}
+    return parts
 
 
 def untokenised(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:

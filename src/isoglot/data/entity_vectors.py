@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import atomic_write, digest, first_bytes, read_lines, write_record
 from isoglot.data.readers.entities import TABLE, read_table
 from isoglot.data.vectors import open_table
@@ -66,10 +66,8 @@ def align(
     read = _from_text
     if first_bytes(vectors)[:1] == _PICKLE:
         if not allow_pickle:
-            problem = (
-                "is a pickle, which can run any code when it is read; pass it to `isoglot entities --vectors FILE "
-                "--allow-pickle` if you trust where it is from, or save the model as text"
-            )
+            problem = "is a pickle, which can run any code when it is read; if you trust where it is from, pass it to"
+            problem += " `isoglot entities --vectors FILE --allow-pickle`, or save the model as text"
             raise CorpusError(problem, file=vectors)
         read = _from_model
     table: Table | None = None
@@ -87,13 +85,8 @@ def align(
 def write_vectors(aligned: Aligned, folder: Path, *, source: Path) -> Path:
     """Write the table and its note into the folder of the entities; returns the table's path."""
     path = folder / VECTORS
-    note = {
-        "entities": digest(folder / TABLE),
-        "source": source.name,
-        "rows": len(aligned.ids),
-        "dim": aligned.vectors.shape[1],
-        "missing": aligned.missing,
-    }
+    note: dict[str, Any] = {"entities": digest(folder / TABLE), "source": source.name}
+    note |= {"rows": len(aligned.ids), "dim": aligned.vectors.shape[1], "missing": aligned.missing}
     path.with_suffix(".json").unlink(missing_ok=True)  # so that there is never an old note next to new vectors
     with atomic_write(path, binary=True) as stream:
         np.save(stream, aligned.vectors)
@@ -108,10 +101,8 @@ def read_vectors(path: Path, *, entities: Path | None = None) -> Table:
     """
     if path.suffix != ".npy":
         if entities is None:
-            problem = (
-                "is not aligned with a table of entities; name their folder in `entities`, or run isoglot entities"
-            )
-            raise CorpusError(problem, file=path)
+            problem = "is not aligned with a table of entities; name their folder in `entities`"
+            raise CorpusError(f"{problem}, or run isoglot entities", file=path)
         return align(path, entities).vectors
     table = open_table(path)
     if not len(table):
@@ -187,8 +178,6 @@ def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table
 
 
 def wikipedia2vec(part: str = "") -> Any:
-    """The library, or a module of it. Raises `EncoderError` where it is not installed."""
-    try:
+    """The library, or a module of it. Raises `MissingExtraError` where it is not installed."""
+    with naming_extras():
         return import_module(f"wikipedia2vec{part and '.'}{part}")
-    except ImportError as error:
-        raise EncoderError(f'Wikipedia2Vec is needed ({error}): pip install "isoglot[wikipedia]"') from error

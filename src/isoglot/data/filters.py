@@ -146,17 +146,13 @@ def files_in(path: str | Path) -> list[Path]:
     """
     root = Path(path)
     if root.is_dir():
-        found = [
-            file
-            for file in sorted(root.rglob("*"))
-            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(root).parts)
-        ]
+        shown = (file for file in root.rglob("*") if not f"/{file.relative_to(root).as_posix()}".count("/."))
     elif not root.exists() and any(mark in str(path) for mark in "*?["):
         anchor = Path(root.anchor)
-        found = sorted(file for file in anchor.glob(str(root.relative_to(anchor))) if file.is_file())
+        shown = anchor.glob(str(root.relative_to(anchor)))
     else:
         return [root]
-    if not found:
+    if not (found := sorted(filter(Path.is_file, shown))):
         raise CorpusError("contains no files of test sentences; check the name", file=path)
     return found
 

@@ -247,10 +247,8 @@ def _pyarrow(path: str | Path) -> tuple[Any, Any]:
     collect([path])
     if not Path(path).is_file():
         raise CorpusError("no such file; check the name", file=path)
-    try:
+    with naming_extras():
         from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise CorpusError('Parquet needs pyarrow: pip install "isoglot[parquet]"', file=path) from error
     return parquet, ArrowException
 
 

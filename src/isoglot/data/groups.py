@@ -65,10 +65,8 @@ class Group:
                     raise TypeError(f"{name} of a Group is {shown(value)}; pass a tuple of strings")
                 object.__setattr__(self, name, tuple(value))
         if len(self.texts) != len(self.langs) or len(self.hard_negatives) != len(self.hard_langs):
-            raise ValueError(
-                f"every sentence needs its language: {len(self.texts)} texts with {len(self.langs)} langs, "
-                f"{len(self.hard_negatives)} hard negatives with {len(self.hard_langs)} hard_langs"
-            )
+            numbers = f"{len(self.texts)} texts with {len(self.langs)} langs, {len(self.hard_negatives)} hard negatives"
+            raise ValueError(f"every sentence needs its language: {numbers} with {len(self.hard_langs)} hard_langs")
 
 
 @check_arguments()
@@ -224,17 +222,17 @@ class RowReader:
         pairs = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], self.codes)]
         if not pairs:
             raise CorpusError(f"contains no text in {', '.join(self.codes)}; remove it")
-        return Group(*_unzipped(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
+        return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
 
     def read_columns(self, row: Mapping[str, Any]) -> Group:
         """The group of the columns that are named; without any, of all but those of the hard negatives."""
-        negatives = _unzipped(_select_cells(row, self.negatives))
+        negatives = unzip(_select_cells(row, self.negatives))
         if not self.columns:
             group = group_of({name: value for name, value in row.items() if name not in self.negatives})
             return replace(group, hard_negatives=negatives[0], hard_langs=negatives[1])
         if not (texts := _select_cells(row, self.columns)):
             raise CorpusError("contains no text in any language; remove it")
-        return Group(*_unzipped(texts), "", *negatives)
+        return Group(*unzip(texts), "", *negatives)
 
 
 def _select_cells(row: Mapping[str, Any], columns: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -289,22 +287,18 @@ def _known(langs: tuple[str, ...]) -> tuple[str, ...] | None:
 def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
     if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
         raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
-    texts, hard = (
-        _with_codes(row, "texts", "langs", languages, skipped),
-        _with_codes(row, "hard_negatives", "hard_langs", languages, skipped),
-    )
-    return Group(*_unzipped(texts), str(row.get("key") or ""), *_unzipped(hard), _extras(row.get("extras") or {}))
+    texts = _with_codes(row, "texts", "langs", languages, skipped)
+    hard = _with_codes(row, "hard_negatives", "hard_langs", languages, skipped)
+    return Group(*unzip(texts), str(row.get("key") or ""), *unzip(hard), _extras(row.get("extras") or {}))
 
 
 def _with_codes(
     row: Mapping[str, Any], name: str, langs: str, languages: Sequence[str], skipped: Counter[str] | None
 ) -> list[tuple[str, str]]:
     texts = _sentences(row, name)
-    codes: Sequence[str | None]
+    codes: Sequence[str | None] = [canonical_or_skip(code, skipped) for code in _sentences(row, langs)]
     if row.get(langs) is None:
         codes = _codes(languages, len(texts))
-    else:
-        codes = [canonical_or_skip(code, skipped) for code in _sentences(row, langs)]
     if len(codes) != len(texts):
         raise CorpusError(f"{len(texts)} sentences with {len(codes)} languages in {langs!r}; each needs one")
     return [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
@@ -321,7 +315,7 @@ def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[s
     pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
     of_hard = codes[len(first) :] or codes  # a hard negative has the language of the positive
     extras = {name: _number(value, name) for name, value in row.items() if isinstance(value, (int, float))}
-    return Group(*_unzipped(pairs), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
+    return Group(*unzip(pairs), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
 
 
 def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
@@ -335,7 +329,7 @@ def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
             texts += [(value, code)] if code and value.strip() else []
         elif value is not None and name != "key":
             raise CorpusError(f"{name!r} contains {_kind(value)} where a sentence is expected")
-    return Group(*_unzipped(texts), str(row.get("key") or ""), extras=numbers)
+    return Group(*unzip(texts), str(row.get("key") or ""), extras=numbers)
 
 
 def _codes(codes: Sequence[str], count: int) -> tuple[str, ...]:
@@ -357,7 +351,9 @@ def _sentences(row: Mapping[str, Any], name: str) -> Sequence[str]:
     return sentences
 
 
-def _unzipped(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def unzip(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sentences and their languages apart."""
+    pairs = [*pairs]
     return tuple(text for text, _ in pairs), tuple(code for _, code in pairs)
 
 

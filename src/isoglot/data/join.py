@@ -17,7 +17,7 @@ import numpy as np
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.filters import hash_sentence
-from isoglot.data.groups import Group
+from isoglot.data.groups import Group, unzip
 
 
 def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | None = None) -> Iterator[Group]:
@@ -73,14 +73,7 @@ class _Merged:
 
     def close(self, key: str | None) -> Group:
         hard = [pair for pair in self.hard if pair not in self.texts]
-        return Group(
-            tuple(text for text, _ in self.texts),
-            tuple(code for _, code in self.texts),
-            key or self.key,
-            tuple(text for text, _ in hard),
-            tuple(code for _, code in hard),
-            self.extras,
-        )
+        return Group(*unzip(self.texts), key or self.key, *unzip(hard), self.extras)
 
 
 def _join(groups: Iterable[Group], largest: int, counts: Counter[str]) -> Iterator[Group]:

@@ -33,15 +33,8 @@ Array: TypeAlias = NDArray[Any]
 
 BLOCK = 8192  # groups tokenised at a time
 FORMAT = 1
-TYPES = {
-    "ids": "uint32",
-    "ends": "int64",
-    "lang": "int16",
-    "slot": "int16",
-    "group_ends": "int64",
-    "key": "int64",
-    "source": "int16",
-}
+TYPES = {"ids": "uint32", "ends": "int64", "lang": "int16", "slot": "int16"}
+TYPES |= {"group_ends": "int64", "key": "int64", "source": "int16"}
 
 
 class GroupTable:
@@ -109,9 +102,8 @@ class GroupTable:
                 for name, (kind, shape) in header["columns"].items()
             }
         except (OSError, ValueError, KeyError) as error:
-            raise CorpusError(
-                f"the token cache is damaged ({error}); delete this folder and run again", file=folder
-            ) from error
+            problem = f"the token cache is damaged ({error}); delete this folder and run again"
+            raise CorpusError(problem, file=folder) from error
         return cls(columns, header["languages"], header["sources"])
 
     def row_bounds(self, groups: Array) -> tuple[Array, Array]:
@@ -203,11 +195,9 @@ class _Writer:
         self._append("source", np.full(len(groups), source))
         for name in self._extras(groups):
             self._append(f"extras.{name}", np.array([group.extras[name] for group in groups]))
-        self.groups, self.rows, self.tokens = (
-            self.groups + len(groups),
-            self.rows + len(lengths),
-            self.tokens + int(lengths.sum()),
-        )
+        self.groups += len(groups)
+        self.rows += len(lengths)
+        self.tokens += int(lengths.sum())
 
     def _number_languages(self, group: Group) -> tuple[int, ...]:
         """The numbers of a group's languages, in the order in which the table first met them.
@@ -228,15 +218,14 @@ class _Writer:
             if not group.extras and not self.extras:
                 continue
             if sorted(group.extras) != self.extras:
-                raise CorpusError(
-                    f"source {self.sources[-1]}: a group has the numbers {sorted(group.extras)} where others have "
-                    f"{self.extras}; all groups of a stream need the same (a column named _ is left out)"
-                )
+                problem = f"a group has the numbers {sorted(group.extras)} where others have {self.extras}"
+                advice = "all groups of a stream need the same (a column named _ is left out)"
+                raise CorpusError(f"source {self.sources[-1]}: {problem}; {advice}")
             for name, value in group.extras.items():
                 if _width(value) != self.widths[name]:
+                    problem = f"the extra {name!r} is one number in some groups and a list in others, or lists differ"
                     raise CorpusError(
-                        f"source {self.sources[-1]}: the extra {name!r} is one number in some groups and a list in "
-                        "others, or lists differ in length; write it the same way everywhere"
+                        f"source {self.sources[-1]}: {problem} in length; write it the same way everywhere"
                     )
         return self.extras
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.core.errors import CorpusError, OutputError
+from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import binary_format, first_bytes
 
 TYPES = ("float16", "float32", "float64")
@@ -109,7 +109,7 @@ def write_vectors(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str]
     """Write vectors (N, D) to a binary stream: `npy`, or `jsonl` or `parquet` with the N texts next to them.
 
     JSON lines have the keys `text` and `vector`, rounded to 8 decimals; Parquet the columns `text` and `vector`, in
-    float32. Raises `OutputError` if pyarrow is missing.
+    float32. Raises `MissingExtraError` without pyarrow.
     """
     if form == "npy":
         np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(vectors))
@@ -142,13 +142,11 @@ def write_parquet(
     blocks    the cells of each column, for vectors an array (N, D); a block becomes a row group
     metadata  of the schema
 
-    Raises `OutputError` if pyarrow is missing.
+    Raises `MissingExtraError` without pyarrow.
     """
-    try:
+    with naming_extras():
         import pyarrow as pa
         from pyarrow import parquet
-    except ImportError as error:
-        raise OutputError('Parquet requires pyarrow: pip install "isoglot[parquet]"') from error
     kinds = {
         name: pa.list_(pa.float32(), kind) if isinstance(kind, int) else pa.type_for_alias(kind)
         for name, kind in columns.items()

@@ -22,7 +22,7 @@ Pieces = Iterable[tuple[Sequence[Sentence], Vectors]]
 def write(path: Path, form: str, pieces: Pieces, origin: Origin, *, translated: bool) -> int:
     """Write the sentences in a format; the number of rows, or of a TMX of translation units.
 
-    `translated`: with columns for translations. Raises `OutputError`, also without pyarrow.
+    `translated`: with columns for translations. Raises `OutputError`, and `MissingExtraError` without pyarrow.
     """
     names = _TRANSLATED if translated else _COLUMNS
     if form == "tmx":

@@ -740,7 +740,7 @@ class Index:
         .tsv, .csv, .jsonl  the same columns without the vectors; in TSV tabs and line ends become spaces
         .tmx      a translation memory: each pair of a sentence and its translation once
 
-        Raises `OutputError` for another suffix, and for Parquet without pyarrow.
+        Raises `OutputError` for another suffix, `MissingExtraError` for Parquet without pyarrow.
         """
         from isoglot.index import exporting
 

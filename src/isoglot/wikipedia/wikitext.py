@@ -21,7 +21,7 @@ from itertools import accumulate
 from typing import Any
 
 from isoglot.core.arguments import PositiveInt
-from isoglot.core.errors import IsoglotError
+from isoglot.core.errors import IsoglotError, naming_extras
 from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
 
@@ -64,13 +64,10 @@ class UnreadableError(IsoglotError):
 def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
     """Paragraphs and list items of an article, and the titles of all links in its markup, tables and templates too.
 
-    Raises `UnreadableError` where the parser does, and for damage with which it would take minutes; `IsoglotError` when
-    the parser is not installed.
+    Raises `UnreadableError` where the parser does, and for damage with which it would take minutes.
     """
-    try:
+    with naming_extras():
         from mwparserfromhell import parse
-    except ImportError as error:
-        raise IsoglotError('wikitext needs mwparserfromhell: pip install "isoglot[wikipedia]"') from error
     if damage := find_damage(text):
         raise UnreadableError(damage)
     try:
@@ -252,10 +249,8 @@ def fault(sentence: str, links: list[Link], limits: Limits) -> str | None:
 
 def _find_edges(paragraph: Paragraph, wiki: str) -> Iterator[int]:
     """Where sentences end inside the paragraph, ascending, none within a link or within quotation marks."""
-    try:
+    with naming_extras():
         from sentencex import segment
-    except ImportError as error:
-        raise IsoglotError('sentences are split with sentencex: pip install "isoglot[wikipedia]"') from error
     text = paragraph.text
     pieces = segment(wiki, text)
     if "".join(pieces) != text:

@@ -17,7 +17,7 @@ from typing import Any
 from isoglot.core.errors import CorpusError, RecipeError, nearest, shown
 from isoglot.core.options import check_values
 from isoglot.core.plugins import Registry
-from isoglot.data.formats import DOCUMENTS, input_format
+from isoglot.data.formats import DOCUMENTS, TABLES, input_format
 from isoglot.data.groups import Group
 from isoglot.data.readers.aligned import read_folder, read_moses
 from isoglot.data.readers.entities import read_entities
@@ -27,46 +27,16 @@ from isoglot.data.readers.sentences import read_sentences
 from isoglot.data.readers.translations import read_po, read_tmx, read_xliff
 from isoglot.data.readers.tsv import read_tsv
 
-__all__ = [
-    "READERS",
-    "Reader",
-    "check",
-    "files_of",
-    "read",
-    "read_dataset",
-    "read_entities",
-    "read_folder",
-    "read_jsonl",
-    "read_moses",
-    "read_nli",
-    "read_po",
-    "read_sentences",
-    "read_tmx",
-    "read_tsv",
-    "read_xliff",
-    "read_xnli",
-    "reader_of",
-]
+__all__ = ["READERS", "Reader", "check", "files_of", "options_of", "read", "read_tsv", "reader_of"]
 
 Reader = Callable[..., Iterator[Group]]
 
 _OWN: dict[str, Reader] = {
-    "tsv": read_tsv,
-    "csv": read_tsv,
-    "xlsx": read_tsv,
-    "moses": read_moses,
-    "folder": read_folder,
-    "jsonl": read_jsonl,
-    "parquet": read_jsonl,
-    "tmx": read_tmx,
-    "po": read_po,
-    "xliff": read_xliff,
-    "nli": read_nli,
-    "xnli": read_xnli,
-    "lines": read_sentences,
-    **dict.fromkeys(DOCUMENTS, read_sentences),
-    "entities": read_entities,
-    "dataset": read_dataset,
+    **dict.fromkeys(TABLES, read_tsv),
+    **{"moses": read_moses, "folder": read_folder, "jsonl": read_jsonl, "parquet": read_jsonl},
+    **{"tmx": read_tmx, "po": read_po, "xliff": read_xliff, "nli": read_nli, "xnli": read_xnli},
+    **dict.fromkeys(("lines", *DOCUMENTS), read_sentences),
+    **{"entities": read_entities, "dataset": read_dataset},
 }
 READERS: Registry[Reader] = Registry("isoglot.readers", _OWN, kind="a function", is_valid=callable)
 

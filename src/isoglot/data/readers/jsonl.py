@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import atomic_write
 from isoglot.data.formats import read_records
 from isoglot.data.groups import Group, group_of, groups_of
@@ -74,10 +74,8 @@ def read_dataset(
     that is not known are left out and counted. Raises `CorpusError` for a row without any text, a column that is
     missing or contains no strings, and where the library, the folder or the split is missing.
     """
-    try:
+    with naming_extras():
         from datasets import load_from_disk
-    except ImportError:
-        raise CorpusError("needs the library datasets; install isoglot[datasets]", file=path) from None
     try:
         dataset = load_from_disk(str(path))
     except (OSError, ValueError) as error:

@@ -78,13 +78,11 @@ def _columns(
         except CorpusError as error:
             if line is None:
                 raise
-            raise CorpusError(
-                f"the first line must contain the language code of each column, and {shown(name, most=40)} is not a "
-                f"language code; the columns are {shown(', '.join(names), quotes=False)}: choose some with the option "
-                "`columns` (--columns english=en,german=de), or set `languages`, or add such a line",
-                file=path,
-                line=line,
-            ) from error
+            problem = "the first line must contain the language code of each column, and"
+            problem += f" {shown(name, most=40)} is not a language code; the columns are "
+            problem += f"{shown(', '.join(names), quotes=False)}: choose some with the option `columns`"
+            problem += " (--columns english=en,german=de), or set `languages`, or add such a line"
+            raise CorpusError(problem, file=path, line=line) from error
     return tuple(columns)
 
 

@@ -45,10 +45,12 @@ def check(one: DataSet, data: Path) -> Finding:
     if not folder.is_dir():
         return Finding(one.name, "absent")
     recorded, note = _expected(one, folder)
-    missing = [f"missing {path}" for path in recorded if stored(folder, path) is None]
-    wrong = [problem for path, content in recorded.items() for problem in _compare(folder, path, content)]
-    few, many = counted(one, folder)
-    wrong, missing = [*wrong, *many], [*missing, *few]
+    missing, wrong = counted(one, folder)
+    for path, content in recorded.items():
+        if (file := stored(folder, path)) is None:
+            missing.append(f"missing {path}")
+        else:
+            wrong += _measure(file, folder, content.lines, "lines", content)
     if not recorded and (folder / DOWNLOADS).is_dir():
         missing.append("the rest of a download that was interrupted")
     if wrong or missing:
@@ -63,12 +65,14 @@ def counted(one: DataSet, folder: Path) -> tuple[list[str], list[str]]:
 
     Only counts recorded in the catalogue are checked.
     """
-    few = [
-        f"{there} files {count.files}, {count.number} expected"
-        for count in one.counts
-        if (there := len(_files(folder, count))) < count.number
-    ]
-    return few, [problem for count in one.counts for problem in _count(folder, count)]
+    few, others = list[str](), list[str]()
+    for count in one.counts:
+        files = _files(folder, count)
+        problem = f"{len(files)} files {count.files}, {count.number} expected"
+        few += [problem] if len(files) < count.number else []
+        others += [problem] if len(files) > count.number else []
+        others += [one for file in files for one in _measure(file, folder, count.lines, count.unit)]
+    return few, others
 
 
 def present(one: DataSet, data: Path) -> str:
@@ -103,21 +107,6 @@ def _expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
     return {}, "checksums not recorded"
 
 
-def _compare(folder: Path, path: str, expected: Content) -> Iterator[str]:
-    file = stored(folder, path)
-    if file is None:
-        return
-    try:
-        found = measure(file)
-    except CorpusError as error:
-        yield str(error)
-        return
-    if found.lines != expected.lines:
-        yield f"{file.relative_to(folder)} has {found.lines:,} lines, {expected.lines:,} expected"
-    elif found != expected:
-        yield f"{file.relative_to(folder)} has sha256 {found.sha256}, {expected.sha256} expected"
-
-
 def _files(folder: Path, count: Count) -> list[Path]:
     """The files of a count, each once, whether compressed or not."""
     packed = {path for ending in ("", *COMPRESSED) for path in folder.glob(count.files + ending) if path.is_file()}
@@ -125,18 +114,18 @@ def _files(folder: Path, count: Count) -> list[Path]:
     return sorted(filter(None, names))
 
 
-def _count(folder: Path, count: Count) -> Iterator[str]:
-    files = _files(folder, count)
-    if len(files) > count.number:
-        yield f"{len(files)} files {count.files}, {count.number} expected"
-    for path in files:
-        try:
-            lines = _rows(path) if path.suffix == ".parquet" else measure(path).lines
-        except CorpusError as error:
-            yield str(error)
-            continue
-        if lines not in (count.lines, None):
-            yield f"{path.relative_to(folder)} has {lines:,} {count.unit}, {count.lines:,} expected"
+def _measure(file: Path, folder: Path, lines: int, unit: str, expected: Content | None = None) -> Iterator[str]:
+    """What is wrong with a file: its number of lines (rows of Parquet), or its content."""
+    try:
+        content = None if unit == "rows" else measure(file)
+        number = content.lines if content else _rows(file)
+    except CorpusError as error:
+        yield str(error)
+        return
+    if number not in (lines, None):
+        yield f"{file.relative_to(folder)} has {number:,} {unit}, {lines:,} expected"
+    elif content and expected not in (None, content):
+        yield f"{file.relative_to(folder)} has sha256 {content.sha256}, {expected.sha256} expected"
 
 
 def _rows(path: Path) -> int | None:

@@ -135,10 +135,8 @@ class Columns:
         rows, lines = list(table), [text for _, text in read_lines(beside)]
         rows = rows[: len(lines)] if self.beside_shorter else rows
         if len(rows) != len(lines):
-            raise CorpusError(
-                f"{path} has {len(rows)} lines and {beside} has {len(lines)}; they are not aligned from line "
-                f"{min(len(rows), len(lines)) + 1} on: get both files again"
-            )
+            problem = f"{path} has {len(rows)} lines and {beside} has {len(lines)}; they are not aligned from line"
+            raise CorpusError(f"{problem} {min(len(rows), len(lines)) + 1} on: get both files again")
         for number, ((place, _, cells), line) in enumerate(zip(rows, lines, strict=True), 1):
             yield place, f"{beside}:{number}", {**cells, self.beside: line}
 

@@ -31,6 +31,9 @@ class Content:
     size: int
     lines: int
 
+    def __str__(self) -> str:
+        return f"sha256 {self.sha256} with {self.lines:,} lines"
+
 
 class Measure:
     """Measures a stream of blocks; `content` is the result for all blocks so far."""

@@ -73,11 +73,9 @@ def _revision(cache: Path, split: str) -> Path | None:
     if len(found) > 1 and main.is_file():
         found = [path for path in found if path.name == main.read_text().strip()] or found
     if len(found) > 1:
-        raise CorpusError(
-            f"{len(found)} revisions of the set and no ref 'main' to choose one; copy one of them into a "
-            f"folder {cache.name.rpartition('--')[2]}, and pass the folder that contains it",
-            file=found[0].parent,
-        )
+        problem = f"{len(found)} revisions of the set and no ref 'main' to choose one; copy one of them into a folder"
+        name = cache.name.rpartition("--")[2]
+        raise CorpusError(f"{problem} {name}, and pass the folder that contains it", file=found[0].parent)
     return found[0] if found else None
 
 
@@ -109,9 +107,6 @@ def _in_order(paths: Sequence[Path]) -> tuple[Path, ...]:
     if len(counts) > 1:
         wrong.append("some belong to another export")
     if total and wrong:
-        raise CorpusError(
-            f"of its {total} shards, numbered from 0, {', '.join(wrong[:4])}; copy all shards of one export there, "
-            "and no others",
-            file=shards[0],
-        )
+        problem = f"of its {total} shards, numbered from 0, {', '.join(wrong[:4])}"
+        raise CorpusError(f"{problem}; copy all shards of one export there, and no others", file=shards[0])
     return tuple(shards)

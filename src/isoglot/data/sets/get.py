@@ -57,7 +57,13 @@ class _Job:
         if "!" not in address:
             return target
         with self.blaming(target, outer):
-            return _member(target, member)
+            unpacked = target.with_name(f"{target.name}.d")
+            if not unpacked.exists():
+                extract(target, unpacked)
+            inner = unpacked / safe(member, target) if member else unpacked
+            if not inner.exists():
+                raise CorpusError(f"does not contain {member}; the published archive has changed", file=target)
+            return inner
 
     @contextmanager
     def blaming(self, raw: Path, address: str) -> Iterator[None]:
@@ -82,9 +88,8 @@ def get(name: str, data: Path, *, network: Network | None = None, progress: Tran
     one = find(name)
     job = _Job(one, data, network or Network(), progress)
     if one.manual:
-        raise CorpusError(
-            f"{name} needs a manual download (licence: {one.licence}); {one.manual}; put it into {job.folder}"
-        )
+        problem = f"{name} needs a manual download (licence: {one.licence})"
+        raise CorpusError(f"{problem}; {one.manual}; put it into {job.folder}")
     check_output(job.folder, folder=True)
     with exclusive(job.folder):
         changed = [_recorded(job, *file) for file in one.files.items()] if one.files else [_unrecorded(job)]
@@ -99,16 +104,6 @@ def source(one: DataSet) -> str:
     """The text of a set's file SOURCE: its origin, its licence and the changes made here."""
     lines = {"address": one.address, "licence as stated": one.licence, "what": one.what, "changes here": one.changes}
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
-
-
-def _member(archive: Path, name: str) -> Path:
-    unpacked = archive.with_name(f"{archive.name}.d")
-    if not unpacked.exists():
-        extract(archive, unpacked)
-    inner = unpacked / safe(name, archive) if name else unpacked
-    if not inner.exists():
-        raise CorpusError(f"does not contain {name}; the published archive has changed", file=archive)
-    return inner
 
 
 def _recorded(job: _Job, path: str, expected: Content) -> bool:
@@ -158,10 +153,8 @@ def _unrecorded(job: _Job) -> bool:
     few, wrong = counted(job.one, staged) if seen else (["no files"], [])
     if problems := [*few, *wrong]:
         shutil.rmtree(job.downloads)
-        raise CorpusError(
-            f"{job.one.address}: does not match the catalogue: {'; '.join(problems[:3])}; nothing was kept: "
-            f"run the command again, or download it manually into {job.folder}"
-        )
+        problem = f"{job.one.address}: does not match the catalogue: {'; '.join(problems[:3])}; nothing was kept"
+        raise CorpusError(f"{problem}: run the command again, or download it manually into {job.folder}")
     for path in seen:
         (job.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (staged / path).replace(job.folder / path)
@@ -191,20 +184,15 @@ def _hub(job: _Job, hub: Hub) -> Iterator[tuple[str, Path]]:
     listing = job.raw(f"{_HUB}/api/datasets/{hub.repository}/tree/{tree}?recursive=true")
     try:
         entries = json.loads(listing.read_text(encoding="utf-8"))
-        rows = [
-            (row["path"], row.get("size"), row.get("lfs", {}).get("oid"))
-            for row in entries
-            if row["type"] == "file" and row["path"].endswith(_TEXT)
-        ]
+        files = [row for row in entries if row["type"] == "file" and row["path"].endswith(_TEXT)]
+        rows = [(row["path"], row.get("size"), row.get("lfs", {}).get("oid")) for row in files]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         listing.unlink()
         raise CorpusError(f"{job.one.address}: the listing of its files cannot be read; try again later") from error
     if len(entries) >= _LISTED:
         listing.unlink()
-        raise CorpusError(
-            f"{job.one.address}: the hub lists only the first {_LISTED:,} of its files at once; download it with the "
-            "hub's own tools and pass their cache as the data folder"
-        )
+        problem = f"{job.one.address}: the hub lists only the first {_LISTED:,} of its files at once"
+        raise CorpusError(f"{problem}; download it with the hub's own tools and pass their cache as the data folder")
     for path, size, digest in rows:
         target = safe(path, listing).as_posix()
         address = f"{_HUB}/datasets/{hub.repository}/resolve/{hub.revision}/{quote(path)}"

@@ -235,14 +235,10 @@ def _bucc(data: Path) -> Iterator[Parts]:
             for side in (groups["code"], "en"):
                 partner = f"{pair}.{split}.{side}"
                 files = tuple(filter(None, [_find(path.parent, ("",), partner)]))
-                rows = partial(_read_partner, path, partner)
+                rows = partial(lambda gold, name: _BUCC_SIDE.read([_partner(gold, name)]), path, partner)
                 parts.append(Part(split, f"{pair}.{side}", (side,), files, rows, labelled=False))
             parts.append(Part(split, f"{pair}.gold", (), (path,), partial(_BUCC_GOLD.read, [path]), labelled=False))
         yield parts_of(sorted(parts, key=lambda part: part.subset))
-
-
-def _read_partner(gold: Path, name: str) -> Iterator[Row]:
-    return _BUCC_SIDE.read([_partner(gold, name)])
 
 
 def _bucc_copy(folders: Sequence[str], read: Callable[[Sequence[Path], int], Iterator[Row]]) -> Find:
@@ -446,11 +442,8 @@ def _is_first_sts22(paths: Sequence[Path]) -> None:
     names = ("sentence1", "sentence2")
     texts = (record[name] for _, record in records(paths, names) for name in names)
     if not any(isinstance(text, str) and not text.strip() for text in texts):
-        raise CorpusError(
-            "no text of this and the other subsets is empty, so this is not revision 1 of the set; evaluate it as "
-            "sts22",
-            file=paths[0],
-        )
+        problem = "no text of this and the other subsets is empty, so this is not revision 1 of the set"
+        raise CorpusError(f"{problem}; evaluate it as sts22", file=paths[0])
 
 
 _RELATED = (
@@ -497,11 +490,8 @@ def _own_sts(data: Path) -> Iterator[Parts]:
             continue
         languages = name["codes"] or "und"
         if languages.count("-") > 1 or not all(map(is_language, languages.split("-"))):
-            problem = (
-                f"{languages!r} is not a language or a pair of languages; call the file <name>.<lang>.tsv, or "
-                "<name>.<lang>-<lang>.tsv for pairs across languages, or sts.tsv"
-            )
-            raise CorpusError(problem, file=path)
+            problem = f"{languages!r} is not a language or a pair of languages; call the file <name>.<lang>.tsv"
+            raise CorpusError(f"{problem}, <name>.<lang>-<lang>.tsv or sts.tsv", file=path)
         subset, swap = _subset(languages)
         if subset in found:
             raise CorpusError(f"{subset}: found in both {found[subset][0]} and {path}; keep one of them")

@@ -132,17 +132,11 @@ def imported(name: str, folder: Path) -> Parts:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["set"] != name:
             return {}
-        parts = [
-            Part(
-                entry["split"],
-                entry["subset"],
-                tuple(entry["languages"]),
-                (file := folder / entry["file"],),
-                partial(read_rows, file),
-                bool(entry["labelled"]),
-            )
-            for entry in found["parts"]
-        ]
+        parts = []
+        for entry in found["parts"]:
+            split, subset, languages, file = entry["split"], entry["subset"], entry["languages"], folder / entry["file"]
+            read_file = partial(read_rows, file)
+            parts.append(Part(split, subset, tuple(languages), (file,), read_file, bool(entry["labelled"])))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CorpusError("not the manifest of an imported set; import the set again", file=path) from error
     return parts_of(parts)
@@ -211,7 +205,6 @@ def read_rows(path: Path) -> Iterator[Row]:
             if not texts or not places or not all(isinstance(cell, str) for cell in (*texts, *places)):
                 raise TypeError
         except (KeyError, TypeError):
-            raise CorpusError(
-                "is not a row of texts and places; import the set again", file=path, line=number
-            ) from None
+            problem = "is not a row of texts and places; import the set again"
+            raise CorpusError(problem, file=path, line=number) from None
         yield row

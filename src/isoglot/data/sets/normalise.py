@@ -12,10 +12,11 @@ the recorded checksums:
 from __future__ import annotations
 
 import lzma
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write, content_digest, stored
@@ -32,25 +33,18 @@ def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content 
     """
     total = Measure()
     with atomic_write(target, binary=True) as stream:
-        if target.name.endswith(".xz") and not is_compressed(raw):
-            with lzma.open(stream, "wb") as packed:
-                _write(content, packed, total)
-        elif is_compressed(raw):
+        kept = is_compressed(raw)
+        with lzma.open(stream, "wb") if target.name.endswith(".xz") and not kept else nullcontext(stream) as output:
             for block in content:
                 total.add(block)
+                output.write(b"" if kept else block)
+        if kept:
             with raw.open("rb") as source:
-                while block := source.read(1 << 18):
-                    stream.write(block)
-        else:
-            _write(content, stream, total)
-        found = total.content
-        if expected is not None and found != expected:
-            raise CorpusError(
-                f"{where}: does not match the catalogue: expected sha256 {expected.sha256} with {expected.lines:,} "
-                f"lines, got {found.sha256} with {found.lines:,} lines; try again, or pass another mirror with "
-                "--base-url"
-            )
-    return found
+                shutil.copyfileobj(source, stream)
+        if expected not in (None, measured := total.content):
+            problem = f"{where}: does not match the catalogue: expected {expected}, got {measured}"
+            raise CorpusError(f"{problem}; try again, or pass another mirror with --base-url")
+    return measured
 
 
 def step(name: str, raw: Path, *, partner: Path | None, data: Path) -> Iterator[bytes]:
@@ -65,12 +59,14 @@ def step(name: str, raw: Path, *, partner: Path | None, data: Path) -> Iterator[
     if verb == "unleaked":
         assert partner is not None
         return _unleaked(raw, partner, data)
-    steps: dict[str, Callable[[list[bytes], str, Path], list[bytes]]] = {
-        "lf": lambda lines, _option, _raw: [line.removesuffix(b"\r") for line in lines],
-        "columns": lambda lines, number, _raw: [b"\t".join(line.split(b"\t")[: int(number)]) for line in lines],
-        "column": _column,
-    }
-    return iter([b"\n".join(steps[verb](_lines(raw), option, raw))])
+    lines = _lines(raw)
+    if verb == "column":
+        lines = _column(lines, option, raw)
+    elif verb == "columns":
+        lines = [b"\t".join(line.split(b"\t")[: int(option)]) for line in lines]
+    else:  # lf
+        lines = [line.removesuffix(b"\r") for line in lines]
+    return iter([b"\n".join(lines)])
 
 
 def _column(lines: list[bytes], name: str, raw: Path) -> list[bytes]:
@@ -107,9 +103,3 @@ def _tests(folder: Path, _content: tuple[str, ...]) -> frozenset[str]:
 
 def _lines(path: Path) -> list[bytes]:
     return b"".join(blocks(path)).split(b"\n")
-
-
-def _write(content: Iterator[bytes], stream: IO[bytes], total: Measure) -> None:
-    for block in content:
-        total.add(block)
-        stream.write(block)

@@ -1,4 +1,4 @@
-"""Translation memories: what a segment says, whatever its mark-up, and what broken files say."""
+"""TMX, XLIFF and PO: what a segment says, whatever its mark-up, and what broken files say."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections import Counter
 import pytest
 
 from isoglot.core.errors import CorpusError
+from isoglot.data.formats import read_texts
 from isoglot.data.groups import Group
-from isoglot.data.readers import read_tmx
+from isoglot.data.readers import read, read_tmx, reader_of
+from isoglot.index import read_sentences
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
@@ -82,3 +84,75 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         return top
 
     assert peak(7_000) < 1.5 * peak(2_500)
+
+
+# PO and XLIFF
+
+PO = r"""# A translator.
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+"Language: de\n"
+
+#: a.c:1
+msgid "The red "
+"boat"
+msgstr "Das rote\n"
+"Boot"
+
+msgid "untranslated"
+msgstr ""
+
+#, fuzzy
+msgid "perhaps"
+msgstr "vielleicht"
+
+msgid "%d boat"
+msgid_plural "%d boats"
+msgstr[0] "%d Boot"
+msgstr[1] "%d Boote"
+
+#~ msgid "old"
+#~ msgstr "alt"
+"""
+
+XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+<file original="a" source-language="en" target-language="de-DE" datatype="plaintext"><body>
+<trans-unit id="1"><source>The <g id="1">red</g>
+ <bpt id="2">&lt;b&gt;</bpt>boat<x id="3"/></source><seg-source><mrk mtype="seg">no</mrk></seg-source>
+<target>Das <g id="1">rote</g> Boot</target><alt-trans><source>no</source><target>nein</target></alt-trans></trans-unit>
+<trans-unit id="2"><source>untranslated</source></trans-unit>
+</body></file></xliff>
+"""
+XLIFF_2 = """<xliff version="2.1" srcLang="en" trgLang="de" xmlns="urn:oasis:names:tc:xliff:document:2.0">
+<file id="f"><unit id="1"><originalData><data id="d">no</data></originalData>
+<segment><source>The <pc id="1">red</pc> boat<ph id="2"/></source><target>Das rote Boot</target></segment>
+<segment><source>It sails.</source><target>Es fährt.</target></segment></unit></file></xliff>
+"""
+
+
+def saved(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def pairs_of(path, **options):
+    return [group.texts for group in read(reader_of(path, default="lines"), path, **options)]
+
+
+def test_pairs_of_po_and_xliff(tmp_path):
+    po = saved(tmp_path / "a.po", PO)
+    boats = ("The red boat", "Das rote Boot")
+    assert pairs_of(po) == [boats, ("%d boat", "%d Boot"), ("%d boats", "%d Boote")]
+    assert next(read("po", po)).langs == ("eng", "deu")
+    assert next(read("po", po, languages="fra,ita")).langs == ("fra", "ita")
+    first, second = saved(tmp_path / "a.xlf", XLIFF_1), saved(tmp_path / "b.xliff", XLIFF_2)
+    assert pairs_of(first) == [boats]
+    assert pairs_of(second) == [boats, ("It sails.", "Es fährt.")]
+    assert [group.langs for group in read("xliff", first)] == [("eng", "deu")]
+    for path in (po, first, second):
+        sentence = next(read_sentences(str(path)))
+        assert (sentence.text, sentence.language, sentence.translation) == (boats[0], "eng", boats[1])
+        with pytest.raises(CorpusError, match="has pairs of translations"):
+            list(read_texts(path))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import SearchError, nearest
 from isoglot.search.best import Best, Floats, Ids
 from isoglot.search.exact import BUDGET, Neighbours, load, neighbours, rescore
@@ -132,14 +132,18 @@ def approximate(
 
 @check_arguments()
 def recall(
-    x: NDArray[Any], y: NDArray[Any], found: Neighbours, *, sample: int = SAMPLE, seed: int = 0, budget: int = BUDGET
+    x: NDArray[Any],
+    y: NDArray[Any],
+    found: Neighbours,
+    *,
+    sample: PositiveInt = SAMPLE,
+    seed: NonNegativeInt = 0,
+    budget: int = BUDGET,
 ) -> float:
     """Share of the true k nearest, 0 to 1, in `found`, for a sample of rows of both sides.
 
-    Raises `ValueError` for a sample below 1, a negative seed, and what `neighbours` rejects.
+    Raises `ValueError` for what `neighbours` rejects.
     """
-    if sample < 1 or seed < 0:
-        raise ValueError(f"sample must be at least 1 and seed not negative, got {sample} and {seed}")
     rng = np.random.default_rng(seed)
     shares = []
     for queries, rows, ids in ((x, y, found.forward_ids), (y, x, found.backward_ids)):

@@ -117,7 +117,7 @@ def test_approximate_kinds_find_most_and_score_exactly(tmp_path, kind):
 
 
 @pytest.mark.parametrize("folder", ["i", None])
-@pytest.mark.parametrize("kind", ["hnsw", "IVF4,Flat", "PCA4,IVF4,Flat"])
+@pytest.mark.parametrize("kind", ["hnsw", "IVF4,Flat", "PCA4,IVF4,Flat", "IVF4,PQ4x4fs,RFlat"])
 def test_a_search_under_way_is_not_disturbed_by_adding(tmp_path, kind, folder, monkeypatch):
     """A search holds the structure of its moment, and a structure that did not change is not read again."""
     read, real = [], structures.open_structure

@@ -12,7 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice, repeat
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -604,7 +604,7 @@ class Index:
         k          number of entries per query
         languages  languages to search in; default: all languages. Exact for all kinds of index
         exclude    languages to exclude, such as that of the queries. Exact, too
-        effort     search effort of an approximate kind (IVF cells probed, HNSW list size)
+        effort     search effort of an approximate kind (IVF cells probed, HNSW list size); default: 64
 
         Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.
         """
@@ -790,14 +790,14 @@ class Index:
     def _make_structure(self, kind: str, table: Table, changes: int, earlier: Structure | None = None) -> Structure:
         """A FAISS structure over all rows of a table, which continues an earlier one if there is one."""
         name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "") + f"-{len(table)}.faiss"
-        if self.folder is not None:
-            path = self.folder / "faiss" / name
-            copy = structures.open_structure(path.with_name(earlier.name), earlier, table.shape[1]) if earlier else None
-            return cast("Structure", structures.make(path, kind, table, self._coding, copy))
-        copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
-        made = Structure(name, len(table), 0, None)
-        self._structures = {None: None, made: structures.make(None, kind, table, self._coding, copy)}
-        return made
+        if self.folder is None:
+            copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
+            made = Structure(name, len(table), 0, None)
+            self._structures = {None: None, made: structures.make(kind, table, copy)}
+            return made
+        path = self.folder / "faiss" / name
+        copy = structures.open_structure(path.with_name(earlier.name), earlier, table.shape[1]) if earlier else None
+        return structures.write(path, kind, table, self._coding, copy)
 
     def _score(self, view: _View, query: Vectors, rows: Rows) -> tuple[NDArray[Any], Rows]:
         """Rows, best first, with cosines in float64: they depend on two vectors, not on what was searched with them."""

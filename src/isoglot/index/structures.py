@@ -44,31 +44,40 @@ def encode_rows(trained: Bytes, vectors: Vectors) -> Bytes:
     return codes
 
 
-def make(path: Path | None, kind: str, table: Table, coding: Coding | None, earlier: Any = None) -> Any:
-    """A structure over all rows of a table, in a file or, without a path, in memory; for a file its record.
+def make(kind: str, table: Table, structure: Any = None) -> Any:
+    """A structure over all rows of a table, in memory: a new one, or one that lacks the last rows.
 
-    It continues an earlier one, which is changed. Raises `ValueError` for too few rows, `OutputError` where the disk is
-    full.
+    Raises `ValueError` for too few rows.
     """
-    faiss, parts = faiss_module(), Path() if path is None else path.with_suffix(".parts")
-    if earlier is not None:
-        structure = earlier
-    elif path is not None and (parts / "trained.faiss").exists():
-        structure = faiss.read_index(str(parts / "trained.faiss"))
-    else:
-        structure = create(kind, len(table), table.shape[1])
-        train(structure, table.__getitem__, len(table))
-    if path is not None and _has_plain_lists(structure):
+    structure = _train(kind, table) if structure is None else structure
+    for _, block in table.blocks(structure.ntotal):
+        structure.add(np.ascontiguousarray(block))
+    return structure
+
+
+def write(path: Path, kind: str, table: Table, coding: Coding | None, structure: Any = None) -> Structure:
+    """Write what `make` returns to a file, the lists of an IVF kind by parts. The structure is used up.
+
+    Raises `OutputError` where the disk is full.
+    """
+    trained = path.with_suffix(".parts") / "trained.faiss"
+    if structure is None and trained.exists():
+        structure = faiss_module().read_index(str(trained))
+    elif structure is None:
+        structure = _train(kind, table)
+    if _has_plain_lists(structure):
         head = _write_with_lists(path, structure, table, coding)
         checksum = f"{hashlib.sha256(head).hexdigest()} {len(head)}"
     else:
-        for _, block in table.blocks(structure.ntotal):
-            structure.add(np.ascontiguousarray(block))
-        if path is None:
-            return structure
-        _write(path, structure)
+        _write(path, make(kind, table, structure))
         checksum = digest(path)
     return Structure(path.name, len(table), path.stat().st_size, checksum)
+
+
+def _train(kind: str, table: Table) -> Any:
+    structure = create(kind, len(table), table.shape[1])
+    train(structure, table.__getitem__, len(table))
+    return structure
 
 
 def _has_plain_lists(structure: Any) -> bool:
@@ -164,6 +173,10 @@ def open_structure(path: Path, record: Structure, dim: int) -> Any:
     if (structure.ntotal, structure.d) != (record.rows, dim):
         covered = f"covers {structure.ntotal} rows of {structure.d} dimensions instead of {record.rows} of {dim}"
         raise SearchError(f"{path}: {covered}; {_AGAIN}")
+    inner = faiss.try_extract_index_ivf(structure)
+    lists: Any = None if inner is None else faiss.downcast_InvertedLists(inner.invlists)
+    if hasattr(lists, "prefetch_nthread"):
+        lists.prefetch_nthread = 0  # threads that read ahead, without which a process that is forked later would crash
     return structure
 
 

@@ -78,10 +78,12 @@ def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None
     faiss = faiss_module()
     inner, params = faiss.try_extract_index_ivf(index), None
     if inner is not None:
-        # Parameters of this search alone: others may run beside it.
-        params = faiss.SearchParametersIVF(nprobe=min(effort or CELLS, inner.nlist))
-        if isinstance(index, faiss.IndexPreTransform):
-            params = faiss.SearchParametersPreTransform(index_params=params)
+        cells, is_chain = min(effort or CELLS, inner.nlist), isinstance(index, faiss.IndexPreTransform)
+        if isinstance(faiss.downcast_index(index.index if is_chain else index), faiss.IndexIVF):
+            params = faiss.SearchParametersIVF(nprobe=cells)  # of this search alone: others may run beside it
+            params = faiss.SearchParametersPreTransform(index_params=params) if is_chain else params
+        else:
+            inner.nprobe = cells
     elif hasattr(index, "hnsw"):
         params = faiss.SearchParametersHNSW(efSearch=min(max(effort or 64, k), index.ntotal))
     found: Ids = index.search(queries, min(k, index.ntotal), params=params)[1]

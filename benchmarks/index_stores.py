@@ -193,30 +193,33 @@ def make_large(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def search_large(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Milliseconds of opening and of a query, and the recall of queries that are not indexed."""
+    """Milliseconds of opening and, for each effort, of a query, and the recall of queries that are not indexed."""
     from isoglot.index import Index
     from isoglot.index.table import nearest
 
-    began = now()
+    began, figures = now(), dict[str, Any]()
     with Index.open(folder) as index:
         opened, texts = now().since(began), [text for _, text in read_texts(str(options.sentences))][-QUERIES:]
         queries = index.model.encode(texts, normalize_embeddings=True)
         index.search(queries[:1], 10)
-        spent, found = [], []
-        for at in range(QUERIES):
-            began = now()
-            found += index.search(queries[at : at + 1], 10)
-            spent.append(now().since(began))
-        peak = memory(peak=True)
-        table, began = index._view.table, now()
+        found: dict[int, list[Any]] = {effort: [] for effort in options.efforts}
+        for effort, hits in found.items():
+            spent = []
+            for at in range(QUERIES):
+                began = now()
+                hits += index.search(queries[at : at + 1], 10, effort=effort)
+                spent.append(now().since(began))
+            figures[str(effort)] = {
+                name: 1000 * statistics.median(getattr(one, name) for one in spent) for name in ("wall", "cpu")
+            }
+        peak, table, began = memory(peak=True), index._view.table, now()
         exact = [table[rows] @ query for rows, query in zip(nearest(table, queries, 10), queries, strict=True)]
         exactly = now().since(began)
-    right = [sum(hit.score >= scores[-1] - 1e-6 for hit in hits) for hits, scores in zip(found, exact, strict=True)]
-    milliseconds = {name: 1000 * statistics.median(getattr(one, name) for one in spent) for name in ("wall", "cpu")}
-    return {
-        "open": opened, "query_ms": milliseconds, "recall": sum(right) / 10 / QUERIES, "peak_mb": peak,
-        "exact_s": exactly, "bytes": {path.name: path.stat().st_size for path in folder.rglob("*") if path.is_file()},
-    }  # fmt: skip
+    for effort, lists in found.items():
+        right = [sum(hit.score >= true[-1] - 1e-6 for hit in hits) for hits, true in zip(lists, exact, strict=True)]
+        figures[str(effort)]["recall"] = sum(right) / 10 / QUERIES
+    sizes = {path.name: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    return {"open": opened, "efforts": figures, "peak_mb": peak, "exact_s": exactly, "bytes": sizes}
 
 
 LARGE = {"make": make_large, "use": search_large}
@@ -225,6 +228,7 @@ LARGE = {"make": make_large, "use": search_large}
 def child(task: str, store: str, folder: Path, options: argparse.Namespace) -> subprocess.Popen[str]:
     names = ("rows", "dim", "piece", "appends", "kind", "model", *(["sentences"] if options.sentences else []))
     words = [f"--{name}={getattr(options, name)}" for name in names]
+    words += ["--efforts", *map(str, options.efforts)]
     command = [sys.executable, __file__, "--one", task, store, str(folder), *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -269,6 +273,7 @@ def main() -> None:
     parser.add_argument("--stores", nargs="+", default=list(STORES), choices=STORES)
     parser.add_argument("--sentences", type=Path, help="a file of sentences, for one large index")
     parser.add_argument("--kind", default="ivf-pq", help="kind of that index")
+    parser.add_argument("--efforts", type=int, nargs="+", default=[16, 32, 64, 128], help="of its searches")
     parser.add_argument("--model", default="isoglot-static")
     parser.add_argument("--folder", type=Path, help="where that index is made, and left")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")

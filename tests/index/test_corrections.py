@@ -272,7 +272,7 @@ print(at)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process for each moment")
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "IVF1,Flat"])
 def test_killed_at_any_moment_an_entry_is_there_as_it_was_or_corrected(tmp_path, kind):
     """Before each statement of the database, around each sync, and before each renaming and removing of a file."""
     done = subprocess.run(

@@ -72,8 +72,6 @@ def test_growing_saving_and_opening(index, toy_static, tmp_path):
         assert again.search([*SENTENCES, "one more"], 3) == found
     with pytest.raises(OutputError, match="not empty"):
         index.save(tmp_path / "saved")
-    with pytest.raises(OutputError):
-        index.save(tmp_path / "saved" / "index.sqlite")
 
 
 def test_a_corrected_translation_replaces_the_one_that_is_there(toy_static, tmp_path):
@@ -156,13 +154,6 @@ def test_threads_share_an_index_that_grows(index):
     assert len(index) == len(SENTENCES) + 5
 
 
-def test_translations_are_exported(index, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    assert index.export(tmp_path / "x.parquet") == len(SENTENCES)
-    table = parquet.read_table(tmp_path / "x.parquet")
-    assert table["translation"].to_pylist() == [None, *(f"T{at}" for at in range(1, len(SENTENCES)))]
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -237,18 +228,6 @@ def test_threads_that_add_get_different_default_ids(index):
     assert len(index) == len(SENTENCES) + 8
 
 
-def test_equal_sentences_are_one_entry(toy_static):
-    index = isoglot.Index.build(toy_static, ["a", "b", "a"])
-    assert index.add(["a", "c"]).known == 1
-    assert len(index) == 3
-
-
-def test_adding_does_not_replace(toy_static):
-    index = isoglot.Index.build(toy_static, ["x", "y"], ids=["0", "3"])
-    with pytest.raises(SearchError, match=r"'3' belongs to 'y' \(und\) and to 'w' .*`update`"):
-        index.add(["z", "w"], ids=["1", "3"])
-
-
 def test_queries_of_every_kind(index):
     lists = index.search(SENTENCES[:3], 4)
     for texts in (np.array(SENTENCES[:3]), pd.Series(SENTENCES[:3]), iter(SENTENCES[:3]), tuple(SENTENCES[:3])):
@@ -277,18 +256,18 @@ def test_a_closed_index_says_so(index):
             call()
 
 
-def test_wrong_queries(index):
-    for queries in (None, 3, ["a", None], {"a": "b"}, pd.DataFrame({"a": ["b"]})):
-        with pytest.raises(TypeError, match=r"search takes texts or vectors \(N, D\)"):
-            index.search(queries)
-    for queries in (np.ones((2, 3)), np.ones(index.origin.dim), [3], [0]):
-        with pytest.raises(ValueError, match="must be"):
-            index.search(queries)
-    with pytest.raises(ValueError, match="not finite"):
-        index.search(np.full((1, index.origin.dim), np.nan))
-    with pytest.raises(ValueError, match="k is 0"):
-        index.search("x", 0)
-    with pytest.raises(ValueError, match="effort is -3"):
-        index.search("x", effort=-3)
-    with pytest.raises(CorpusError, match="qqqq"):
-        index.search("x", languages=["qqqq"])
+@pytest.mark.parametrize(
+    ("queries", "options", "error", "message"),
+    [
+        *((wrong, {}, TypeError, r"search takes texts or vectors \(N, D\)")
+          for wrong in (None, 3, ["a", None], {"a": "b"}, pd.DataFrame({"a": ["b"]}))),
+        *((wrong, {}, ValueError, "must be") for wrong in (np.ones((2, 3)), np.ones(8), [3], [0])),
+        (np.full((1, 8), np.nan), {}, ValueError, "not finite"),
+        ("x", {"k": 0}, ValueError, "k is 0"),
+        ("x", {"effort": -3}, ValueError, "effort is -3"),
+        ("x", {"languages": ["qqqq"]}, CorpusError, "qqqq"),
+    ],
+)  # fmt: skip
+def test_wrong_queries(index, queries, options, error, message):
+    with pytest.raises(error, match=message):
+        index.search(queries, **options)

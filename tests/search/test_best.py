@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,11 +52,3 @@ def test_rows_that_cannot_gain_are_not_looked_at():
     best.take(np.full((2, 1), 3.0, np.float32), look, group=2, first=2)
     assert seen == [1]
     assert best.scores.tolist() == [[5.0], [3.0]]
-
-
-@pytest.mark.parametrize("k", [3, 40])
-def test_a_part_is_a_view(k):
-    best = Best.empty(4, k)
-    feed(best.part(1, 2), [np.arange(50, dtype=np.float32)[None]], 4)
-    assert best.ids[1, 0] == 49
-    assert (best.scores[[0, 2, 3]] == LOWEST).all()

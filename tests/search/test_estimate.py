@@ -36,11 +36,3 @@ def test_piles_without_a_pair_are_told():
 def test_collapsed_vectors_give_a_finite_threshold():
     found = neighbours(np.ones((20, 4)), np.ones((30, 4)), 4, metric="cosine")
     assert np.isfinite(estimate(choose(found), found).threshold)
-
-
-def test_one_neighbour_is_too_few():
-    found = neighbours(*piles(10, 0), 1, metric="cosine")
-    with pytest.raises(ValueError, match="k of at least 2"):
-        estimate(choose(found), found)
-    with pytest.raises(ValueError, match="margin is 'cos'"):
-        estimate(choose(found), found, margin="cos")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_loops import cosine
@@ -42,12 +41,3 @@ def test_blocks_make_no_difference(monkeypatch):
     whole = hard_negatives(x, y, gold, 3)
     monkeypatch.setattr(module, "_ROWS", 7)
     np.testing.assert_array_equal(hard_negatives(x, y, gold, 3, budget=450_000), whole)
-
-
-@pytest.mark.parametrize(
-    ("gold", "count", "words"),
-    [(([0], [0]), 0, "count is 0"), (([2], [0]), 1, "outside the tables of 2 and 2"), (([0], [-1]), 1, "outside")],
-)
-def test_wrong_arguments_are_refused(gold, count, words):
-    with pytest.raises(ValueError, match=words):
-        hard_negatives(np.eye(2), np.eye(2), gold, count)

@@ -56,12 +56,6 @@ def test_many_tiles_equal_one(k):
     np.testing.assert_array_equal(many.backward_ids, backward)
 
 
-def test_all_equal_vectors_give_the_lowest_ids():
-    found = neighbours(np.ones((300, 3)), np.ones((200, 3)), 5, budget=SMALL)
-    assert (found.forward_ids == np.arange(5)).all()
-    assert (found.backward_ids == np.arange(5)).all()
-
-
 def test_all_scores_negative():
     """What fills up a tile must not win over true scores below zero."""
     check(-np.ones((5, 2)), np.arange(1, 15).reshape(7, 2).astype(float), 3)
@@ -128,26 +122,6 @@ def test_memory_stays_within_the_budget(k, budget, threads, monkeypatch):
     finally:
         tracemalloc.stop()
     assert peak <= budget + 2 * results
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "options", "message"),
-    [
-        (np.ones((2, 3)), np.ones((2, 4)), {}, "must be"),
-        (np.ones(3), np.ones((2, 3)), {}, "must be"),
-        (np.ones((2, 0)), np.ones((2, 0)), {}, "must be"),
-        (np.ones((2, 3)), np.ones((2, 3)), {"k": 0}, "k is 0"),
-        (np.ones((2, 3)), np.ones((2, 3)), {"metric": "euclid"}, "euclid"),
-        (np.ones((2, 3)), np.ones((2, 3)), {"budget": 10}, "too small"),
-        (np.array([[1.0], [np.nan]]), np.ones((2, 1)), {}, "row 1"),
-        (np.ones((2, 1)), np.array([[1.0], [np.inf]]), {}, "row 1"),
-        (np.full((2, 1), 1e30), np.full((2, 1), 1e30), {}, "float32"),
-        (np.full((2, 1), 1e30), np.full((2, 1), -1e30), {}, "float32"),
-    ],
-)
-def test_refused(x, y, options, message):
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
-        neighbours(x, y, options.pop("k", 1), **options)
 
 
 @pytest.mark.parametrize("metric", ["dot", "cosine"])

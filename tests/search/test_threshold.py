@@ -29,41 +29,29 @@ def test_no_threshold_is_better_and_it_gives_what_it_says(items, missed):
     assert quality(pairs, gold, threshold=found.threshold) == found
 
 
-def test_the_threshold_lies_midway_to_the_next_score():
-    pairs, gold = listed([0.9, 0.8, 0.4, 0.3], [True, True, False, False])
-    assert tune(pairs, gold).threshold == pytest.approx(0.6)
-    assert tune(pairs, gold).f1 == 1
+HIGHER = float(np.nextafter(0.5, 1))
 
 
-def test_the_last_score_is_its_own_threshold():
-    pairs, gold = listed([0.9, 0.8], [True, True])
-    assert tune(pairs, gold).threshold == 0.8
-
-
-def test_equal_scores_are_all_in_or_all_out():
-    pairs, gold = listed([0.5, 0.5, 0.5], [True, False, False])
-    found = tune(pairs, gold)
-    assert (found.precision, found.recall, found.threshold) == (1 / 3, 1, 0.5)
-
-
-def test_neighbouring_floats_are_still_told_apart():
-    low = 0.5
-    high = float(np.nextafter(low, 1))
-    pairs, gold = listed([high, low], [True, False])
-    assert tune(pairs, gold).threshold == high
-    assert tune(pairs, gold).f1 == 1
+@pytest.mark.parametrize(
+    ("scores", "right", "threshold", "precision", "recall"),
+    [
+        ([0.9, 0.8, 0.4, 0.3], [True, True, False, False], pytest.approx(0.6), 1, 1),  # midway to the next score
+        ([0.9, 0.8], [True, True], 0.8, 1, 1),  # the last score
+        ([0.5, 0.5, 0.5], [True, False, False], 0.5, 1 / 3, 1),  # equal scores are all kept
+        ([HIGHER, 0.5], [True, False], HIGHER, 1, 1),  # no float is between these
+    ],
+)
+def test_where_the_threshold_lies(scores, right, threshold, precision, recall):
+    found = tune(*listed(scores, right))
+    assert (found.threshold, found.precision, found.recall) == (threshold, precision, recall)
 
 
 def test_nothing_right_keeps_nothing():
     pairs, _ = listed([0.5, 0.4], [False, False])
-    found = tune(pairs, {(7, 7)})
-    assert found.f1 == 0
-    assert len(pairs.above(found.threshold)) == 0
+    assert tune(pairs, {(7, 7)}).f1 == len(pairs.above(tune(pairs, {(7, 7)}).threshold)) == 0
 
 
-def test_gold_is_a_set_and_may_not_be_empty():
+def test_gold_is_a_set():
     pairs, _ = listed([0.5, 0.4], [True, False])
     assert quality(pairs, [(0, 0), (0, 0)]).recall == 1
     assert quality(pairs, [(0, 0), (0, 0)]).f1 == pytest.approx(f1([(0, 0), (1, 1)], {(0, 0)}))
-    with pytest.raises(ValueError, match="gold"):
-        tune(pairs, set())

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, repeat
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +45,15 @@ Encoding = Callable[[Origin, Iterable[list[str]]], Iterator[Vectors]]
 FLAT = "flat"
 KINDS = (FLAT, *faiss_index.KINDS)
 _OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.(faiss|parts)(\.[0-9a-f]{8}\.tmp)?")
-_RECALL = re.compile(r"([01]\.\d+) (\d+) (.+)")  # as it is recorded, with its rows and kind
+_SHARE = re.compile(r"[01]\.\d+")
 _SCORED = 1 << 14  # vectors at a time whose scores are computed exactly
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are exact
 _ROUNDING = 1e-5  # more than scores in float32 differ from exact ones
 _WASTE = 1024  # deleted rows that are left where they are
 _EXPORTED = 4096  # rows of a row group of Parquet
 _NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
+_TYPES = {"id": object, "text": str, "translation": str | None, "language": str | None,
+          "translation_language": str | None}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +149,13 @@ class Index:
         self._memory = np.empty((0, store.origin.dim), np.float32)  # without a folder: vectors, with room to grow
         self._structures: dict[Structure | None, Any] = {None: None}  # the newest FAISS structure
         self._languages: tuple[tuple[int, int], dict[str, int], NDArray[np.int32]] | None = None
-        self._deleted: tuple[int, list[int]] = (0, [])  # the deleted rows of a state, by its number of changes
         self._scale: tuple[str | tuple[int, int], Scale] | None = None
-        self._coding: structures.Coding = structures.encode_here
-        self._load()
+        self._coding: structures.Coding | None = None
+        try:
+            self._load()
+        except BaseException:
+            store.close()
+            raise
 
     @classmethod
     @check_arguments(sentences="pass a list of sentences")
@@ -170,7 +175,7 @@ class Index:
         pooling: str | None = None,
         device: str = "auto",
         encoding: Encoding | None = None,
-        coding: structures.Coding = structures.encode_here,
+        coding: structures.Coding | None = None,
         progress: Progress | None = None,
         report: Callable[[str], None] | None = None,
     ) -> Index:
@@ -206,16 +211,17 @@ class Index:
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
         with nullcontext() if place is None else exclusive(place):
-            encoder, origin, there = cls._origin_of(place, model, prompt, query_prompt, pooling, device)
+            chosen = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
+            encoder, origin, is_present = cls._origin_of(place, model, chosen, device)
             check_kind(kind or FLAT, encoder.dim)
             first = list(islice(records, 1))  # find wrong files and arguments before the folder is bound to the model
-            store = Store(place) if there else Store.create(place, origin, kind or FLAT)
+            store = Store(place) if is_present else Store.create(place, origin, kind or FLAT)
+            index = cls(store, encoder)
+            index._coding = coding
             try:
-                index = cls(store, encoder)
-                index._coding = coding
                 added = index._add(chain(first, records), kind, progress, encoding, replacing=True)
             except BaseException:
-                store.close()
+                index.close()
                 raise
         if report is not None:
             updated = f", {added.updated:,} updated" if added.updated else ""
@@ -226,33 +232,32 @@ class Index:
 
     @classmethod
     def _origin_of(
-        cls,
-        folder: Path | None,
-        model: Model | str | Path,
-        prompt: str | None,
-        query_prompt: str | None,
-        pooling: str | None,
-        device: str,
+        cls, folder: Path | None, model: Model | str | Path, settings: dict[str, str | None], device: str
     ) -> tuple[Model, Origin, bool]:
-        """The encoder, its record for the index, and whether the folder already contains an index built with it."""
-        if isinstance(model, Model) and not (prompt is None and pooling is None):
+        """The encoder, its record for the index, and whether the folder already contains an index built with it.
+
+        `settings`: pooling, prompt and query_prompt.
+        """
+        if isinstance(model, Model) and any(settings[name] is not None for name in ("prompt", "pooling")):
             raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
-        there = None
+        present = None
         if folder is not None and cls.exists(folder):
             with cls.open(folder) as before:
-                there = before.origin
-            for name, value in (("pooling", pooling), ("prompt", prompt), ("query_prompt", query_prompt)):
-                if value is not None and value != (kept := getattr(there, name)):
-                    raise SearchError(f"{folder}: was made with {name} {kept!r}, not {value!r}; leave this option out")
-            pooling, prompt = there.pooling, there.prompt
+                present = before.origin
+            for name, value in settings.items():
+                if value is not None and value != (used := getattr(present, name)):
+                    raise SearchError(f"{folder}: was made with {name} {used!r}, not {value!r}; leave this option out")
+                settings[name] = getattr(present, name)
         encoder, name = model, ""
         if not isinstance(encoder, Model):
-            encoder, name = load(encoder, pooling=pooling, prompt=prompt, device=device), str(encoder)
-        if there is not None:
-            there.require(encoder, name or "this encoder")
-            return encoder, there, True
-        own = prompt if name else encoder.prompt or None
-        return encoder, Origin.of(encoder, name, pooling=pooling, prompt=own, query_prompt=query_prompt), False
+            name = str(encoder)
+            encoder = load(encoder, pooling=settings["pooling"], prompt=settings["prompt"], device=device)
+        if present is not None:
+            present.require(encoder, name or "this encoder")
+            return encoder, present, True
+        if not name:
+            settings["prompt"] = encoder.prompt or None
+        return encoder, Origin.of(encoder, name, **settings), False
 
     @classmethod
     @check_arguments()
@@ -263,12 +268,7 @@ class Index:
         first needed. A missing, truncated or exchanged file is found here; a damaged page of the database or a vector
         that is not finite when it is read. Both are a `SearchError` that names the file.
         """
-        store = Store(Path(folder))
-        try:
-            return cls(store, model, device=device)
-        except BaseException:
-            store.close()
-            raise
+        return cls(Store(Path(folder)), model, device=device)
 
     @classmethod
     @check_arguments()
@@ -277,10 +277,9 @@ class Index:
     ) -> Index:
         """A new, empty index, for vectors that are made elsewhere (`add_vectors`)."""
         check_kind(kind, origin.dim)
-        if folder is None:
-            return cls(Store.create(None, origin, kind), model)
-        with exclusive(folder):
-            return cls(Store.create(Path(folder), origin, kind), model)
+        place = None if folder is None else Path(folder)
+        with nullcontext() if place is None else exclusive(place):
+            return cls(Store.create(place, origin, kind), model)
 
     @staticmethod
     @check_arguments()
@@ -346,7 +345,7 @@ class Index:
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
         columns = {"languages": languages, "translations": translations, "ids": ids}
-        columns["translation_languages"] = translation_languages
+        columns |= {"translation_languages": translation_languages}
         return self._add_exclusively(sentences, columns, kind, progress, replacing=False)
 
     @check_arguments(sentences="pass a list of sentences")
@@ -478,10 +477,7 @@ class Index:
     def _apply(self, changes: _Changes, vectors: Vectors) -> None:
         """Write changes, with the vectors of the sentences that are encoded, in one transaction."""
         encoded = changes.encoded
-        try:
-            table = np.ascontiguousarray(vectors, np.float32)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"vectors is {shown(vectors)}; pass an array (N, D)") from error
+        table = np.ascontiguousarray(vectors, np.float32)
         if table.shape != (len(encoded), self.origin.dim):
             raise ValueError(f"vectors must be ({len(encoded)}, {self.origin.dim}), not {table.shape}")
         if len(bad := not_finite(table)):
@@ -524,14 +520,29 @@ class Index:
         """
         wanted = kind or self.kind
         if wanted != self.kind or (wanted != FLAT and self._view.covered != self._current().files.rows):
-            self._restructure(wanted)
-        scale, recall = self._measured(), self._measured_recall()
+            check_kind(wanted, self.origin.dim)
+            with self.store.writing() as now:
+                self._load(now)
+                made, earlier = None, now.approximate if wanted == self.kind else None
+                if wanted != FLAT and now.rows:
+                    made = self._make_structure(wanted, self._view.table, now.changes, earlier)
+                if earlier is None:
+                    self.store.set_value("recall", "")
+                self.store.set_approximate(made, wanted)
+            self._load()
+        view, values, size = self._current(), dict[str, str](), len(self)
+        before = self._scale_of(view).size if view.files.scale else 0
+        has_grown = not 0.75 * before < size < 1.25 * before  # or shrunk
+        if size and has_grown and (scale := self._measure(view)):
+            values["scale"] = scale.as_json()
+        if view.structure is not None and (has_grown or self.recall is None):
+            share = structures.measure_recall(view.structure, view.table, view.live, structures.NEAREST + _SPARE)
+            values["recall"] = f"{share:.3f}"
         with self.store.writing() as now:  # a writer that was killed leaves files, even if nothing is left to add
             self._sweep(now)
-            if scale is not None:
-                self.store.set_value("scale", scale.as_json())
-            self.store.set_value("recall", recall)
-        if scale is not None:
+            for key, value in values.items():
+                self.store.set_value(key, value)
+        if values:
             self._load()
 
     @property
@@ -539,29 +550,10 @@ class Index:
         """Share of the ten nearest sentences that a search with the default effort finds; None: it is exact.
 
         Measured for a hundred sentences of the index, each without itself, when the FAISS structure was made and
-        whenever it had grown by a quarter.
+        whenever the index had grown by a quarter.
         """
-        measured = _RECALL.fullmatch(self.store.value("recall") or "")
-        return float(measured[1]) if measured else None
-
-    def _measured_recall(self) -> str:
-        """The recall with the number of rows and the kind that it was measured for; empty for an exact search."""
-        view, before = self._current(), self.store.value("recall") or ""
-        if view.structure is None:
-            return ""
-        measured = _RECALL.fullmatch(before)
-        if measured and measured[3] == self.kind and int(measured[2]) <= view.covered < 1.25 * int(measured[2]):
-            return before
-        share = structures.measure_recall(view.structure, view.table, view.live, structures.NEAREST + _SPARE)
-        return f"{share:.3f} {view.covered} {self.kind}"
-
-    def _measured(self) -> Scale | None:
-        """What scores mean, if the index has grown or shrunk by a quarter since that was measured."""
-        view = self._current()
-        size = view.files.rows - view.files.deleted
-        if not size or (view.files.scale and 0.75 * (before := self._scale_of(view).size) < size < 1.25 * before):
-            return None
-        return self._measure(view)
+        share = self.store.value("recall") or ""
+        return float(share) if _SHARE.fullmatch(share) else None
 
     def _measure(self, view: _View) -> Scale | None:
         languages = self._language_numbers(view.files)[1]
@@ -613,7 +605,7 @@ class Index:
         k          number of entries per query
         languages  languages to search in; default: all languages. Exact for all kinds of index
         exclude    languages to exclude, such as that of the queries. Exact, too
-        effort     search effort of an approximate kind (IVF cells probed, HNSW list size)
+        effort     search effort of an approximate kind (IVF cells probed, HNSW list size); default: 64
 
         Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.
         """
@@ -623,8 +615,9 @@ class Index:
         found = texts_or_vectors(queries, "search")
         texts = found if isinstance(found, list) else None
         if isinstance(found, list):
-            empty = np.empty((0, self.origin.dim), np.float32)
-            found = encode_queries(self.model, found, self.origin) if found else empty
+            if not found:
+                return []
+            found = encode_queries(self.model, found, self.origin)
         if found.ndim != 2 or found.shape[1] != self.origin.dim:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {found.shape}")
         if len(bad := not_finite(np.asarray(found, np.float32))):
@@ -632,37 +625,30 @@ class Index:
         table = np.ascontiguousarray(normalized(found))
         while True:
             view = self._current()
-            nearest_rows, scale = self._find(view, table, k, codes, without, effort), self._scale_of(view)
+            within = view
+            if codes or without:  # searched exactly
+                within = replace(view, structure=None, covered=0, live=self._rows_in(codes, without, view.files))
+            nearest_rows, scale = self._find(within, table, k, effort), self._scale_of(view)
             with self.store.reading(view.files.changes) as is_same:
                 if is_same:
                     hits = self._hits(nearest_rows, scale)
                     return hits if texts is None else [*map(with_equal_text, texts, hits)]
             self._load()  # rows were changed meanwhile
 
-    def _find(
-        self,
-        view: _View,
-        queries: Vectors,
-        k: int,
-        codes: Collection[str],
-        without: Collection[str],
-        effort: int | None,
-    ) -> list[tuple[NDArray[Any], Rows]]:
+    def _find(self, view: _View, queries: Vectors, k: int, effort: int | None) -> list[tuple[NDArray[Any], Rows]]:
         """Cosines and rows of the k nearest entries for each query, of each entry the nearest row.
 
         More and more candidates are looked at until those left out can't be among the k: entries have several sides,
         several entries have the same content, and candidates of an approximate kind may be deleted.
         """
         chosen = [(np.empty(0), np.empty(0, np.int64))] * len(queries)
-        keep = self._rows_in(codes, without, view.files) if codes or without else view.live
-        structure = None if codes or without else view.structure
         left, wanted, size = [*range(len(queries))], k + _SPARE, view.files.rows
         while left:
             asked, some = min(wanted, size), queries[left]
-            rows = nearest(view.table, some, asked, first=0 if structure is None else view.covered, keep=keep)
+            rows = nearest(view.table, some, asked, first=view.covered, keep=view.live)
             is_all = np.full(len(left), rows.shape[1] < asked)
-            if structure is not None:
-                near = structures.find_candidates(structure, some, asked, effort=effort)
+            if view.structure is not None:
+                near = structures.find_candidates(view.structure, some, asked, effort=effort)
                 is_all &= (near < 0).any(axis=1) | (near.shape[1] < 4 * asked)
                 if view.live is not None:
                     near = np.where(view.live[near], near, -1)
@@ -798,27 +784,17 @@ class Index:
         if self.folder is not None and self._view.files.vectors != name:
             (self.folder / name).unlink(missing_ok=True)
 
-    def _restructure(self, wanted: str) -> None:
-        check_kind(wanted, self.origin.dim)
-        with self.store.writing() as now:
-            self._load(now)
-            made, before = None, now.approximate if wanted == self.kind else None
-            if wanted != FLAT and now.rows:
-                made = self._make_structure(wanted, self._view.table, now.changes, before)
-            self.store.set_approximate(made, wanted)
-        self._load()
-
     def _make_structure(self, kind: str, table: Table, changes: int, earlier: Structure | None = None) -> Structure:
         """A FAISS structure over all rows of a table, which continues an earlier one if there is one."""
         name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "") + f"-{len(table)}.faiss"
-        if self.folder is not None:
-            path = self.folder / "faiss" / name
-            copy = structures.open_structure(path.with_name(earlier.name), earlier, table.dim) if earlier else None
-            return cast("Structure", structures.make(path, kind, table, self._coding, copy))
-        copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
-        made = Structure(name, len(table), 0, None)
-        self._structures = {None: None, made: structures.make(None, kind, table, self._coding, copy)}
-        return made
+        if self.folder is None:
+            copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
+            made = Structure(name, len(table), 0, None)
+            self._structures = {None: None, made: structures.make(kind, table, copy)}
+            return made
+        path = self.folder / "faiss" / name
+        copy = structures.open_structure(path.with_name(earlier.name), earlier, table.shape[1]) if earlier else None
+        return structures.write(path, kind, table, self._coding, copy)
 
     def _score(self, view: _View, query: Vectors, rows: Rows) -> tuple[NDArray[Any], Rows]:
         """Rows, best first, with cosines in float64: they depend on two vectors, not on what was searched with them."""
@@ -902,9 +878,8 @@ class Index:
             try:
                 vectors = self._memory[: known.rows]
                 table = Table.open(self.folder / known.vectors, known.rows, dim) if self.folder else Table(vectors)
-                structure = self._structure(known.approximate)
                 covered = known.approximate.rows if known.approximate else 0
-                self._view = _View(known, table, structure, covered, self._live(known))
+                self._view = _View(known, table, self._structure(known.approximate), covered, self._live(known))
                 return
             except FileNotFoundError as error:  # replaced since the list was read; read the new list
                 if known == tried:
@@ -915,10 +890,8 @@ class Index:
         """Which rows are not deleted; None: all of them."""
         if not files.deleted:
             return None
-        if self._deleted[0] != files.changes:
-            self._deleted = (files.changes, self.store.deleted())
         live = np.ones(files.rows, np.bool_)
-        live[self._deleted[1]] = False
+        live[self.store.deleted()] = False
         return live
 
     def _structure(self, record: Structure | None) -> Any:
@@ -977,13 +950,12 @@ def _encoded(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
         yield from (encode_sentences(encoder, each) for each in lists)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="encode") as pool:
-        computed: Future[NDArray[np.float32]] | None = None
+        waiting = deque[Future[Vectors]]()
         for each in lists:
-            previous, computed = computed, pool.submit(encode_sentences, encoder, each)
-            if previous is not None:
-                yield previous.result()
-        if computed is not None:
-            yield computed.result()
+            waiting.append(pool.submit(encode_sentences, encoder, each))
+            if len(waiting) > 1:
+                yield waiting.popleft().result()
+        yield from (each.result() for each in waiting)
 
 
 def _records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
@@ -996,28 +968,27 @@ def _records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator
 
 
 def _recorded(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
-    one_for_all = {name: value for name, value in columns.items() if isinstance(value, str)}
     parallel = {
-        name: iter(values) for name, values in columns.items() if values is not None and not isinstance(values, str)
+        name: repeat(values) if isinstance(values, str) else iter(values)
+        for name, values in columns.items()
+        if values is not None
     }
     missing = object()
     for at, text in enumerate(sentences):
-        row: dict[str, Any] = {"languages": None, "translation_languages": None, **one_for_all}
-        for name, values in parallel.items():
-            row[name] = next(values, missing)
-            if row[name] is missing:
-                raise ValueError(f"{name} has only {at} entries; pass one for each sentence")
+        row: dict[str, Any] = {name: next(values, missing) for name, values in parallel.items()}
+        if short := [name for name, value in row.items() if value is missing]:
+            raise ValueError(f"{short[0]} has only {at} entries; pass one for each sentence")
         if isinstance(text, Sentence):
             yield _clean(text, at)
             continue
         if not isinstance(text, str):
             raise TypeError(f"sentences[{at}] is {shown(text)}, a {type(text).__name__}; pass strings")
         translation = row.get("translations")
-        of_translation = row["translation_languages"] if translation is not None else UNKNOWN
-        given = Sentence(row.get("ids", ""), text, row["languages"], translation, of_translation)
-        yield _clean(given, at) if "ids" in row else named([_clean(given, at)])[0]
+        other = row.get("translation_languages") if translation is not None else UNKNOWN
+        one = _clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
+        yield one if "ids" in row else named([one])[0]
     for name, values in parallel.items():
-        if next(values, missing) is not missing:
+        if not isinstance(values, repeat) and next(values, missing) is not missing:
             raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
 
 
@@ -1026,28 +997,17 @@ def _clean(given: Sentence, at: int) -> Sentence:
 
     Raises `TypeError` for values of other types and `CorpusError` for an unknown language; both name the place `at`.
     """
-    if isinstance(given.id, _NO_ID):
-        raise _wrong("id", given.id, at)
-    if not isinstance(given.text, str):
-        raise _wrong("text", given.text, at)
-    if (translation := given.translation) is not None:
-        if not isinstance(translation, str):
-            raise _wrong("translation", translation, at)
-        translation = readable(translation)
-    own, other = _code(given.language, at), _code(given.translation_language, at)
-    return Sentence(readable(str(given.id)), readable(given.text), own, translation, other)
-
-
-def _code(code: str | None, at: int) -> str:
-    if not isinstance(code, str | None):
-        raise _wrong("language", code, at)
-    if code is None or code == UNKNOWN:
-        return UNKNOWN
+    for name, kinds in _TYPES.items():
+        value = getattr(given, name)
+        if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
+            problem = f"the {name} is {shown(value)}, a {type(value).__name__}; pass a string"
+            raise TypeError(f"sentences[{at}]: {problem}")
     try:
-        return canonical(code)
+        codes = [
+            canonical(code) if code not in (None, UNKNOWN) else UNKNOWN
+            for code in (given.language, given.translation_language)
+        ]
     except CorpusError as error:
         raise CorpusError(str(error), file=f"sentences[{at}]") from None
-
-
-def _wrong(name: str, value: object, at: int) -> TypeError:
-    return TypeError(f"sentences[{at}]: the {name} is {shown(value)}, a {type(value).__name__}; pass a string")
+    translation = None if given.translation is None else readable(given.translation)
+    return Sentence(readable(str(given.id)), readable(given.text), codes[0], translation, codes[1])

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.arguments import PositiveInt, check_fields
 from isoglot.core.errors import EncoderError, SearchError
 from isoglot.model import load
 from isoglot.model.base import Model, encode
 from isoglot.model.loading import source_identity
 
 
+@check_fields
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The model that an index was built with.
@@ -29,7 +31,7 @@ class Origin:
 
     name: str
     identity: str
-    dim: int
+    dim: PositiveInt
     pooling: str | None = None
     prompt: str | None = None
     query_prompt: str | None = None

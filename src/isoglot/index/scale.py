@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.arguments import check_fields
 from isoglot.core.errors import SearchError
 from isoglot.data.files import read_lines
 from isoglot.index.origin import encode_sentences
@@ -38,6 +39,7 @@ _EQUAL = 1e-6  # of cosines: rounding
 _FROM_MIDDLE_TO_HIGH = math.log(19)  # in logits: from 5 % to 50 %
 
 
+@check_fields
 @dataclass(frozen=True, slots=True)
 class Scale:
     """Percentages of cosines.
@@ -67,7 +69,7 @@ class Scale:
         """A scale from what `as_json` wrote in an index of this name. Raises `SearchError` for anything else."""
         try:
             scale = cls(**json.loads(text))
-            is_right = type(scale.size) is int and 0 < scale.high - scale.middle < math.inf
+            is_right = 0 < scale.high - scale.middle < math.inf
         except (ValueError, TypeError, RecursionError):
             is_right = False
         if not is_right:

@@ -12,7 +12,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -32,8 +32,15 @@ VECTORS = re.compile(r"vectors(-\d+)?\.npy")
 _APPLICATION = 0x69736F67  # "isog" in the header of the database: an index, and not any other
 _ASKED = 500  # parameters of one statement; old builds of SQLite allow 999
 _FAILED = "disk I/O error"  # what SQLite says of a quota and of a file-size limit too
-# A statement may take so many steps of SQLite's machine for each byte of the file; a row of 20 bytes takes some 50.
-_STEPS, _LEAST_STEPS, _STEPS_PER_BYTE = 1_000_000, 100_000_000, 40
+_PERMISSIONS = "can't be written ({error}); check its permissions and the disk"
+_PROBLEMS = {  # words of SQLite's errors, with what is raised
+    "closed": (SearchError, "is closed; open it again with Index.open"),
+    "locked": (SearchError, "another process is writing it ({error}); try again later"),
+    "is full": (OutputError, "can't be written ({error}); make room on the disk"),
+    "readonly": (OutputError, _PERMISSIONS),
+    "unable to open": (OutputError, _PERMISSIONS),
+    _FAILED: (SearchError, "can't be read ({error}); check the disk"),
+}
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE languages (number INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
@@ -111,13 +118,9 @@ class Store:
             raise SearchError(f"{folder}: contains no index; make one with: isoglot index MODEL FILE -o {folder}")
         self.folder, self._path = folder, path
         self._lock = threading.RLock()
-        self._is_writing, self._steps = False, 0
-        try:
+        self._is_writing = False
+        with _explaining(path, "can't be opened ({error}); check its permissions"):
             self._connection = connection or _connect(path)
-        except sqlite3.DatabaseError as error:
-            raise SearchError(f"{path}: can't be opened ({error}); check its permissions") from error
-        if folder is not None:
-            self._connection.set_progress_handler(self._is_endless, _STEPS)
         try:
             self._check_format(path)
             self._check_schema()
@@ -137,17 +140,11 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         # A creation that was interrupted leaves a database without tables.
         ours = (NAME, f"{NAME}-journal", f"{NAME}-wal", f"{NAME}-shm")
-        if _has_tables(path) or any(one.name not in ours for one in folder.iterdir()):
+        if _inspect(path)[1] or any(one.name not in ours for one in folder.iterdir()):
             raise SearchError(f"{folder}: is not empty; choose another folder")
-        connection = _connect(path)
-        try:
+        problem = "cannot be made ({error}); remove it, or choose another folder"
+        with closing(_connect(path)) as connection, _explaining(path, problem, is_writing=True):
             _initialise(connection, origin, kind)
-        except sqlite3.DatabaseError as error:
-            if _FAILED in str(error) or "is full" in str(error):
-                raise OutputError(f"{path}: can't be written ({error}); make room on the disk") from error
-            raise SearchError(f"{path}: cannot be made ({error}); remove it, or choose another folder") from error
-        finally:
-            connection.close()
         return cls(folder)
 
     def close(self) -> None:
@@ -334,11 +331,6 @@ class Store:
         if sorted(" ".join(str(sql).split()) for (sql,) in statements if sql not in _ANALYZED) != expected:
             self._damaged("has other tables than an index")
 
-    def _is_endless(self) -> bool:
-        """Whether a statement takes longer than any on a valid file of this size, which SQLite then interrupts."""
-        self._steps -= 0 if self._is_writing else _STEPS
-        return self._steps < 0
-
     def _model_name(self) -> str:
         """The name of the model of an index of any format, as far as it can be read."""
         with suppress(SearchError, ValueError, TypeError, KeyError):
@@ -348,27 +340,13 @@ class Store:
 
     def _origin(self) -> Origin:
         try:
-            found = json.loads(self.value("origin") or "")
-            origin = Origin(**found)
+            return Origin(**json.loads(self.value("origin") or ""))
         except (ValueError, TypeError, RecursionError):
             self._damaged("does not name its model")
-        words = (origin.name, origin.identity)
-        options = (origin.pooling, origin.prompt, origin.query_prompt)
-        if (
-            not all(isinstance(word, str) for word in words)
-            or not all(isinstance(option, str | None) for option in options)
-            or type(origin.dim) is not int
-            or origin.dim < 1
-        ):
-            self._damaged("does not name its model")
-        return origin
 
     def _files(self) -> Files:
         """Inside a transaction."""
-        kept = self.value("rows") or ""
-        if not kept.isdecimal():
-            self._damaged("does not record how many vectors count")
-        rows = int(kept)
+        rows = self._number("rows", "does not record how many vectors count")
         last, deleted = self._ask(
             "SELECT max((SELECT ifnull(max(row), -1) FROM sentences), (SELECT ifnull(max(row), -1) FROM deleted)), "
             "(SELECT count(*) FROM deleted)"
@@ -386,8 +364,11 @@ class Store:
         return Files(rows, structure, self.version, vectors, deleted, self._changes(), self.value("scale"))
 
     def _changes(self) -> int:
-        found = self.value("changes") or ""
-        return int(found) if found.isdecimal() else self._damaged("does not count its changes")
+        return self._number("changes", "does not count its changes")
+
+    def _number(self, key: str, problem: str) -> int:
+        value = self.value(key) or ""
+        return int(value) if value.isdecimal() else self._damaged(problem)
 
     def value(self, key: str) -> str | None:
         """A value that is kept; None if it is missing."""
@@ -414,32 +395,25 @@ class Store:
 
     @contextmanager
     def _asking(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone. Errors of SQLite become `SearchError`."""
-        with self._lock:
-            if self.folder is not None and not self._is_writing:
-                size = self._path.stat().st_size if self._path.exists() else 0  # unlinked by others: the least
-                self._steps = _LEAST_STEPS + _STEPS_PER_BYTE * size
-            try:
-                yield self._connection
-            except sqlite3.ProgrammingError as error:
-                if "closed" not in str(error):
-                    raise
-                raise SearchError(f"{self.name}: is closed; open it again with Index.open") from None
-            except sqlite3.DatabaseError as error:
-                if "locked" in str(error):
-                    problem = f"{self.name}: another process is writing it ({error}); try again later"
-                    raise SearchError(problem) from error
-                if "is full" in str(error) or (self._is_writing and _FAILED in str(error)):
-                    raise OutputError(f"{self._path}: can't be written ({error}); make room on the disk") from error
-                if any(words in str(error) for words in ("readonly", "unable to open")):
-                    problem = f"{self.name}: can't be written ({error}); check its permissions and the disk"
-                    raise OutputError(problem) from error
-                if _FAILED in str(error):
-                    raise SearchError(f"{self._path}: can't be read ({error}); check the disk") from error
-                self._damaged(f"can't be read as an index ({error})", error)
+        """The connection, for this thread alone."""
+        problem = "can't be read as an index ({error}); make the index again"
+        with self._lock, _explaining(self._path if self.folder else self.name, problem, is_writing=self._is_writing):
+            yield self._connection
 
     def _damaged(self, problem: str, error: Exception | None = None) -> NoReturn:
         raise SearchError(f"{self._path}: {problem}; make the index again") from error
+
+
+@contextmanager
+def _explaining(path: Path | str, problem: str, *, is_writing: bool = False) -> Iterator[None]:
+    """Raise errors of SQLite as `SearchError` or `OutputError`; those that are not in `_PROBLEMS` with a problem."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        kind, problem = next((_PROBLEMS[words] for words in _PROBLEMS if words in str(error)), (SearchError, problem))
+        if is_writing and _FAILED in str(error):
+            kind, problem = _PROBLEMS["is full"]
+        raise kind(f"{path}: {problem.format(error=error)}") from error
 
 
 def _initialise(connection: sqlite3.Connection, origin: Origin, kind: str) -> None:
@@ -456,32 +430,19 @@ def _initialise(connection: sqlite3.Connection, origin: Origin, kind: str) -> No
     connection.execute("COMMIT")
 
 
-def _has_tables(path: Path) -> bool:
-    if not path.exists():
-        return False
-    if not path.is_file():
-        return True
-    connection = _connect(path)
-    try:
-        return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-    except sqlite3.DatabaseError:  # another kind of file
-        return True
-    finally:
-        connection.close()
-
-
 def is_index(folder: Path) -> bool:
     """Whether the folder contains a completely created index."""
-    path = folder / NAME
+    return _inspect(folder / NAME)[0] == _APPLICATION
+
+
+def _inspect(path: Path) -> tuple[int, int]:
+    """The application of a database and how many tables it has; of another kind of file, one of none."""
     if not path.is_file():
-        return False
-    connection = _connect(path)
-    try:
-        return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION)
-    except sqlite3.DatabaseError:
-        return False
-    finally:
-        connection.close()
+        return 0, int(path.exists())
+    with closing(_connect(path)) as connection, suppress(sqlite3.DatabaseError):
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return connection.execute("PRAGMA application_id").fetchone()[0], tables
+    return 0, 1
 
 
 def _connect(path: Path) -> sqlite3.Connection:

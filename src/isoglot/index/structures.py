@@ -44,38 +44,44 @@ def encode_rows(trained: Bytes, vectors: Vectors) -> Bytes:
     return codes
 
 
-def encode_here(trained: Bytes, blocks: Iterable[Vectors]) -> Iterator[Bytes]:
-    """The codes of each block, computed by this process."""
-    return (encode_rows(trained, block) for block in blocks)
+def make(kind: str, table: Table, structure: Any = None) -> Any:
+    """A structure over all rows of a table, in memory: a new one, or one that lacks the last rows.
 
-
-def make(path: Path | None, kind: str, table: Table, coding: Coding, earlier: Any = None) -> Any:
-    """A structure over all rows of a table, in a file or, without a path, in memory; for a file its record.
-
-    It continues an earlier one, which is changed. Raises `ValueError` for too few rows, `OutputError` where the disk is
-    full.
+    Raises `ValueError` for too few rows.
     """
-    faiss, parts = faiss_module(), Path() if path is None else path.with_suffix(".parts")
-    if earlier is not None:
-        structure = earlier
-    elif path is not None and (parts / "trained.faiss").exists():
-        structure = faiss.read_index(str(parts / "trained.faiss"))
-    else:
-        structure = create(kind, len(table), table.dim)
-        train(structure, table.__getitem__, len(table))
-    if path is not None and _has_plain_lists(structure):
-        head = _write_with_lists(path, structure, table, coding)
-        return Structure(path.name, len(table), path.stat().st_size, f"{hashlib.sha256(head).hexdigest()} {len(head)}")
+    structure = _train(kind, table) if structure is None else structure
     for _, block in table.blocks(structure.ntotal):
         structure.add(np.ascontiguousarray(block))
-    if path is None:
-        return structure
-    _write(path, structure)
-    return Structure(path.name, len(table), path.stat().st_size, digest(path))
+    return structure
+
+
+def write(path: Path, kind: str, table: Table, coding: Coding | None, structure: Any = None) -> Structure:
+    """Write what `make` returns to a file, the lists of an IVF kind by parts. The structure is used up.
+
+    Raises `OutputError` where the disk is full.
+    """
+    trained = path.with_suffix(".parts") / "trained.faiss"
+    if structure is None and trained.exists():
+        structure = faiss_module().read_index(str(trained))
+    elif structure is None:
+        structure = _train(kind, table)
+    if _has_plain_lists(structure):
+        head = _write_with_lists(path, structure, table, coding)
+        checksum = f"{hashlib.sha256(head).hexdigest()} {len(head)}"
+    else:
+        _write(path, make(kind, table, structure))
+        checksum = digest(path)
+    return Structure(path.name, len(table), path.stat().st_size, checksum)
+
+
+def _train(kind: str, table: Table) -> Any:
+    structure = create(kind, len(table), table.shape[1])
+    train(structure, table.__getitem__, len(table))
+    return structure
 
 
 def _has_plain_lists(structure: Any) -> bool:
-    """Whether a structure is an IVF kind whose lists are codes and rows, perhaps behind a transformation."""
+    """Whether a structure is an IVF kind whose lists are codes and rows; it may transform vectors first."""
     faiss = faiss_module()
     kinds = (faiss.IndexIVFFlat, faiss.IndexIVFPQ, faiss.IndexIVFScalarQuantizer)
     inner = faiss.try_extract_index_ivf(structure)
@@ -89,7 +95,7 @@ def _write(path: Path, structure: Any) -> None:
         faiss.write_index(structure, faiss.PyCallbackIOWriter(stream.write))
 
 
-def _write_with_lists(path: Path, structure: Any, table: Table, coding: Coding) -> bytes:
+def _write_with_lists(path: Path, structure: Any, table: Table, coding: Coding | None) -> bytes:
     """Write a structure with its lists and those of the rows of a table that it lacks. Returns the head of the file."""
     from faiss.contrib.inspect_tools import get_invlist, get_invlist_sizes
 
@@ -121,16 +127,17 @@ def _write_with_lists(path: Path, structure: Any, table: Table, coding: Coding) 
     return head
 
 
-def _write_parts(parts: Path, trained: Bytes, table: Table, first: int, coding: Coding, width: int) -> None:
+def _write_parts(parts: Path, trained: Bytes, table: Table, first: int, coding: Coding | None, width: int) -> None:
     """Write the codes of the rows from `first` on, by cells, as far as they are in no part.
 
     The name of a part is the row after its last one.
     """
     first = max((int(part.stem) for part in parts.glob("*.npy")), default=first)
-    edges = [*range(first, len(table), max(1, BLOCK // (4 * table.dim))), len(table)]
+    edges = [*range(first, len(table), max(1, BLOCK // (4 * table.shape[1]))), len(table)]
     blocks = (table[np.arange(start, stop)] for start, stop in pairwise(edges))
+    coded = (encode_rows(trained, block) for block in blocks) if coding is None else coding(trained, blocks)
     part = list[Bytes]()
-    for stop, codes in zip(edges[1:], coding(trained, blocks), strict=True):
+    for stop, codes in zip(edges[1:], coded, strict=True):
         part.append(codes)
         if stop == len(table) or sum(each.nbytes for each in part) >= _PART:
             codes, part = np.concatenate(part), []
@@ -153,7 +160,9 @@ def open_structure(path: Path, record: Structure, dim: int) -> Any:
         raise SearchError(f"{path}: has {path.stat().st_size} bytes instead of {record.size}; {_AGAIN}")
     if record.digest is not None:
         expected, _, head = record.digest.partition(" ")
-        if (_digest_head(path, int(head)) if head.isdecimal() else digest(path)) != expected:
+        with path.open("rb") as stream:
+            checksum = hashlib.sha256(stream.read(int(head))).hexdigest() if head.isdecimal() else digest(path)
+        if checksum != expected:
             raise SearchError(f"{path}: is damaged, its SHA-256 is not the recorded one; {_AGAIN}")
     faiss = faiss_module()
     try:
@@ -164,12 +173,11 @@ def open_structure(path: Path, record: Structure, dim: int) -> Any:
     if (structure.ntotal, structure.d) != (record.rows, dim):
         covered = f"covers {structure.ntotal} rows of {structure.d} dimensions instead of {record.rows} of {dim}"
         raise SearchError(f"{path}: {covered}; {_AGAIN}")
+    inner = faiss.try_extract_index_ivf(structure)
+    lists: Any = None if inner is None else faiss.downcast_InvertedLists(inner.invlists)
+    if hasattr(lists, "prefetch_nthread"):
+        lists.prefetch_nthread = 0  # threads that read ahead, without which a process that is forked later would crash
     return structure
-
-
-def _digest_head(path: Path, size: int) -> str:
-    with path.open("rb") as stream:
-        return hashlib.sha256(stream.read(size)).hexdigest()
 
 
 def find_candidates(structure: Any, queries: Vectors, k: int, *, effort: int | None = None) -> Rows:

@@ -28,7 +28,36 @@ BLOCK = 4_096  # read and searched at a time: 6 MB
 _GROUP = 32  # columns whose maximum is compared first
 
 
-class _File:
+class Table:
+    """The vectors (rows, dim) of an index, in memory or in a file. Reading a damaged file raises `SearchError`."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors, self.shape = vectors, (len(vectors), vectors.shape[1])
+
+    @staticmethod
+    def open(path: Path, rows: int, dim: int) -> Table:
+        """A file, which stays open. Raises `SearchError` if it is truncated, `FileNotFoundError` if it is missing."""
+        return _FileTable(path, rows, dim) if rows else Table(np.empty((0, dim), np.float32))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def blocks(self, first: int = 0) -> Iterator[tuple[int, Vectors]]:
+        """The number of the first row and the rows of each block from row `first` on, valid until the next one."""
+        room = np.empty((BLOCK, self.shape[1]), np.float32)
+        for start in range(first // BLOCK * BLOCK, len(self), BLOCK):
+            skipped = max(first - start, 0)
+            yield start + skipped, self._block(start, room[: len(self) - start])[skipped:]
+
+    def _block(self, start: int, room: Vectors) -> Vectors:
+        return self._vectors[start : start + len(room)]
+
+    def __getitem__(self, rows: Rows) -> Vectors:
+        """Copies of some rows."""
+        return np.asarray(self._vectors[rows])
+
+
+class _FileTable(Table):
     """Rows of an open file, which others may truncate: that, and a value that is not finite, are a `SearchError`."""
 
     def __init__(self, path: Path, rows: int, dim: int) -> None:
@@ -47,22 +76,20 @@ class _File:
         if not is_header(self._stream.read(HEADER), dim):
             raise SearchError(f"{path}: is not a table of {dim} columns; make the index again")
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def read_block(self, number: int, out: Vectors) -> None:
-        """Fill `out` with the rows of a block, whose values are checked the first time."""
-        self._read(out, number * BLOCK)
-        if not self._checked[number]:
-            self._require_finite(out)
-            self._checked[number] = True
+    def _block(self, start: int, room: Vectors) -> Vectors:
+        """The rows of a block, whose values are checked the first time."""
+        self._read(room, start)
+        if not self._checked[start // BLOCK]:
+            self._require_finite(room)
+            self._checked[start // BLOCK] = True
+        return room
 
     def __getitem__(self, rows: Rows) -> Vectors:
-        found: Vectors = np.empty((len(rows), self.shape[1]), np.float32)
+        vectors: Vectors = np.empty((len(rows), self.shape[1]), np.float32)
         for place, row in enumerate(rows.tolist()):
-            self._read(found[place], row)
-        self._require_finite(found)
-        return found
+            self._read(vectors[place], row)
+        self._require_finite(vectors)
+        return vectors
 
     def _read(self, out: Vectors, first: int) -> None:
         start = HEADER + first * self._width
@@ -83,42 +110,6 @@ class _File:
 
     def _truncated(self) -> SearchError:
         return SearchError(f"{self.path}: is missing or truncated; make the index again")
-
-
-class Table:
-    """The vectors (rows, dim) of an index, in memory or in a file. Reading a damaged file raises `SearchError`."""
-
-    def __init__(self, vectors: Vectors | _File) -> None:
-        self._vectors = vectors
-
-    @classmethod
-    def open(cls, path: Path, rows: int, dim: int) -> Table:
-        """A file, which stays open. Raises `SearchError` if it is truncated, `FileNotFoundError` if it is missing."""
-        return cls(_File(path, rows, dim) if rows else np.empty((0, dim), np.float32))
-
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    @property
-    def dim(self) -> int:
-        """Width of the vectors."""
-        return int(self._vectors.shape[1])
-
-    def blocks(self, first: int = 0) -> Iterator[tuple[int, Vectors]]:
-        """The number of the first row and the rows of each block from row `first` on, valid until the next one."""
-        room = np.empty((BLOCK, self.dim), np.float32)
-        for start in range(first // BLOCK * BLOCK, len(self), BLOCK):
-            if isinstance(self._vectors, _File):
-                block = room[: len(self) - start]
-                self._vectors.read_block(start // BLOCK, block)
-            else:
-                block = self._vectors[start : start + BLOCK]
-            skipped = max(first - start, 0)
-            yield start + skipped, block[skipped:]
-
-    def __getitem__(self, rows: Rows) -> Vectors:
-        """Copies of some rows."""
-        return np.asarray(self._vectors[rows])
 
 
 def nearest(table: Table, queries: Vectors, k: int, *, first: int = 0, keep: NDArray[np.bool_] | None = None) -> Rows:

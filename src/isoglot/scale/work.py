@@ -68,16 +68,11 @@ def run(
 
 
 def in_order(
-    function: Callable[..., Any],
-    pieces: Iterable[tuple[Any, ...]],
-    cluster: Cluster,
-    *,
-    shared: Sequence[Any] = (),
-    most: float = math.inf,
+    function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, **settings: Any
 ) -> Iterator[Any]:
-    """The result of each piece, in the order of the pieces; as `run`."""
+    """The result of each piece, in the order of the pieces; as `run`, whose `shared` and `most` it takes."""
     waiting, following = dict[int, Any](), 0
-    for number, result in run(function, pieces, cluster, shared=shared, ordered=True, most=most):
+    for number, result in run(function, pieces, cluster, ordered=True, **settings):
         waiting[number] = result
         while following in waiting:
             yield waiting.pop(following)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.search.best import Best
-from isoglot.search.exact import BUDGET, Metric, rescore
+from isoglot.search.exact import BUDGET, Metric, check_metric, rescore
 
 Ids = NDArray[np.int64]
 
@@ -32,11 +32,11 @@ def search_binary(
     queries: NDArray[Any],
     codes: NDArray[Any],
     vectors: NDArray[Any],
-    k: int,
+    k: PositiveInt,
     *,
     ranges: NDArray[Any] | None = None,
     centre: NDArray[Any] | float = 0,
-    oversampling: int = 16,
+    oversampling: PositiveInt = 16,
     metric: Metric = "cosine",
     budget: int = BUDGET,
 ) -> tuple[NDArray[np.float32], Ids]:
@@ -61,9 +61,7 @@ def search_binary(
         raise ValueError(f"vectors must be ({size}, {queries.shape[1]}), got {vectors.shape}")
     if (vectors.dtype.kind in "iu") != (ranges is not None):
         raise ValueError(f"ranges belong to vectors of int8 or uint8, and these are {vectors.dtype}")
-    if k < 1 or oversampling < 1 or metric not in ("dot", "cosine"):
-        numbers = f"{k}, {oversampling} and {metric!r}"
-        raise ValueError(f"k and oversampling must be at least 1, metric 'dot' or 'cosine', got {numbers}")
+    check_metric(metric)
     k = min(k, size)
     if not k or not len(queries):
         return np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)

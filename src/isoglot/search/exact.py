@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.data.vectors import not_finite, unit
 from isoglot.search.best import LOWEST, Best, Floats, Ids
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
@@ -88,19 +87,13 @@ def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Met
     for start in range(0, n, step):
         ids = best.ids[start : start + step]
         rows = load(x, start, start + step, metric)
-        scores = _scores(rows, y, ids, metric)
+        near = np.asarray(y[ids.ravel()], np.float32)
+        near = unit(near) if metric == "cosine" else near
+        scores = np.einsum("nd,ncd->nc", rows, near.reshape(*ids.shape, -1))
         order = np.lexsort((ids, -scores), axis=1)[:, :k]
         kept.scores[start : start + step] = np.take_along_axis(scores, order, axis=1)
         kept.ids[start : start + step] = np.take_along_axis(ids, order, axis=1)
     return kept
-
-
-def _scores(rows: Floats, y: NDArray[Any], ids: Ids, metric: Metric) -> Floats:
-    found = np.asarray(y[ids.ravel()], np.float32)
-    if metric == "cosine":
-        found = unit(found)
-    scores: Floats = np.einsum("nd,ncd->nc", rows, found.reshape(*ids.shape, -1))
-    return scores
 
 
 class Neighbours(NamedTuple):
@@ -116,7 +109,7 @@ class Neighbours(NamedTuple):
 def neighbours(
     x: NDArray[Any],
     y: NDArray[Any],
-    k: int,
+    k: PositiveInt,
     *,
     metric: Metric = "dot",
     budget: int = BUDGET,
@@ -135,7 +128,9 @@ def neighbours(
     are limited meanwhile. Raises `ValueError` for shapes that do not fit, values that are not finite, and a budget too
     small for the smallest tile.
     """
-    _check(x, y, k, metric)
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
+        raise ValueError(f"x and y must be (N, D) and (M, D), got {x.shape} and {y.shape}")
+    check_metric(metric)
     k = min(k, max(len(x), len(y), 1))  # at most as many as there are rows, which bounds the memory
     n, m = len(x), len(y)
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
@@ -151,18 +146,10 @@ def neighbours(
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
 
 
-def _check(x: NDArray[Any], y: NDArray[Any], k: int, metric: str) -> None:
-    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
-        raise ValueError(f"x and y must be (N, D) and (M, D), got {x.shape} and {y.shape}")
-    check_count("k", k)
+def check_metric(metric: str) -> None:
+    """Raise `ValueError` for an unknown metric."""
     if metric not in ("dot", "cosine"):
         raise ValueError(f"metric is {metric!r}; use 'dot' or 'cosine'")
-
-
-def check_count(name: str, value: int) -> None:
-    """Raise `ValueError` unless the value of an argument is at least 1."""
-    if value < 1:
-        raise ValueError(f"{name} is {value}; it must be at least 1")
 
 
 def _search(
@@ -201,7 +188,7 @@ def _search(
         scores[len(rows) :] = LOWEST
         scores[:, place[len(y) - j :]] = LOWEST
 
-    with _limited(max(1, _threads() // workers)), ThreadPoolExecutor(workers) as pool:
+    with _blas().limit(limits=max(1, _threads() // workers)), ThreadPoolExecutor(workers) as pool:
         for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
             if not buffers:
                 take_one()
@@ -255,12 +242,6 @@ def _places(width: int) -> Ids:
 def _threads() -> int:
     """How many threads BLAS would use."""
     return max((pool["num_threads"] for pool in _blas().info()), default=1)
-
-
-def _limited(threads: int) -> AbstractContextManager[object]:
-    """A context in which BLAS uses `count` threads."""
-    limits: AbstractContextManager[object] = _blas().limit(limits=threads)
-    return limits
 
 
 @cache

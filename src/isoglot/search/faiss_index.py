@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import SearchError, nearest
 from isoglot.search.best import Best, Floats, Ids
 from isoglot.search.exact import BUDGET, Neighbours, load, neighbours, rescore
@@ -78,10 +78,12 @@ def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None
     faiss = faiss_module()
     inner, params = faiss.try_extract_index_ivf(index), None
     if inner is not None:
-        # Parameters of this search alone: others may run beside it.
-        params = faiss.SearchParametersIVF(nprobe=min(effort or CELLS, inner.nlist))
-        if isinstance(index, faiss.IndexPreTransform):
-            params = faiss.SearchParametersPreTransform(index_params=params)
+        cells, is_chain = min(effort or CELLS, inner.nlist), isinstance(index, faiss.IndexPreTransform)
+        if isinstance(faiss.downcast_index(index.index if is_chain else index), faiss.IndexIVF):
+            params = faiss.SearchParametersIVF(nprobe=cells)  # of this search alone: others may run beside it
+            params = faiss.SearchParametersPreTransform(index_params=params) if is_chain else params
+        else:
+            inner.nprobe = cells
     elif hasattr(index, "hnsw"):
         params = faiss.SearchParametersHNSW(efSearch=min(max(effort or 64, k), index.ntotal))
     found: Ids = index.search(queries, min(k, index.ntotal), params=params)[1]
@@ -132,14 +134,18 @@ def approximate(
 
 @check_arguments()
 def recall(
-    x: NDArray[Any], y: NDArray[Any], found: Neighbours, *, sample: int = SAMPLE, seed: int = 0, budget: int = BUDGET
+    x: NDArray[Any],
+    y: NDArray[Any],
+    found: Neighbours,
+    *,
+    sample: PositiveInt = SAMPLE,
+    seed: NonNegativeInt = 0,
+    budget: int = BUDGET,
 ) -> float:
     """Share of the true k nearest, 0 to 1, in `found`, for a sample of rows of both sides.
 
-    Raises `ValueError` for a sample below 1, a negative seed, and what `neighbours` rejects.
+    Raises `ValueError` for what `neighbours` rejects.
     """
-    if sample < 1 or seed < 0:
-        raise ValueError(f"sample must be at least 1 and seed not negative, got {sample} and {seed}")
     rng = np.random.default_rng(seed)
     shares = []
     for queries, rows, ids in ((x, y, found.forward_ids), (y, x, found.backward_ids)):

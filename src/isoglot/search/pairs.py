@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import nearest, shown
 from isoglot.search.best import Ids
 from isoglot.search.checkpoint import Checkpoint
@@ -41,25 +41,11 @@ SMALLEST = 1e-6
 _ROWS = 1 << 16  # sources whose hard negatives are chosen together
 
 
-def absolute(cosine: Doubles, around: Doubles) -> Doubles:  # noqa: ARG001 - all margins have one signature
-    """The cosine itself."""
-    return cosine
-
-
-def distance(cosine: Doubles, around: Doubles) -> Doubles:
-    """The cosine less the mean around the pair; 0 is usual."""
-    return cosine - around
-
-
-def ratio(cosine: Doubles, around: Doubles) -> Doubles:
-    """The cosine over the mean around the pair; 1 is usual, and 1.04 to 1.06 are common thresholds."""
-    return cosine / np.maximum(around, SMALLEST)
-
-
+# Of a cosine and the mean around its pair. A usual `distance` is 0, a usual `ratio` 1, with thresholds of 1.04 to 1.06.
 MARGINS: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
-    "absolute": absolute,
-    "distance": distance,
-    "ratio": ratio,
+    "absolute": lambda cosine, _: cosine,
+    "distance": lambda cosine, around: cosine - around,
+    "ratio": lambda cosine, around: cosine / np.maximum(around, SMALLEST),
 }
 
 
@@ -113,7 +99,7 @@ def mine(
     x: NDArray[Any],
     y: NDArray[Any] | None = None,
     *,
-    k: int = 4,
+    k: PositiveInt = 4,
     margin: str = "ratio",
     direction: str = "max",
     threshold: float | None = None,
@@ -129,11 +115,8 @@ def mine(
     pipeline, from sentences.
     """
     check_choice("direction", direction, DIRECTIONS)
-    within = y is None
-    found = neighbours(
-        x, x if y is None else y, k + within, metric="cosine", budget=budget, checkpoint=checkpoint,
-        progress=progress,
-    )  # fmt: skip
+    within, y = y is None, x if y is None else y
+    found = neighbours(x, y, k + within, metric="cosine", budget=budget, checkpoint=checkpoint, progress=progress)
     pairs = choose(others(found) if within else found, margin=margin, direction=direction, within=within)
     return pairs if threshold is None else pairs.above(threshold)
 
@@ -190,14 +173,6 @@ def ordered(source: Ids, target: Ids, score: Doubles) -> Pairs:
     return Pairs(source[order], target[order], score[order])
 
 
-def _forward(forward: Pairs, backward: Pairs) -> Pairs:  # noqa: ARG001 - all directions have one signature
-    return forward
-
-
-def _backward(forward: Pairs, backward: Pairs) -> Pairs:  # noqa: ARG001
-    return backward
-
-
 def _intersection(forward: Pairs, backward: Pairs) -> Pairs:
     answer = np.full(int(max(forward.source.max(initial=-1), backward.source.max(initial=-1))) + 1, -1)
     answer[forward.source] = forward.target
@@ -232,8 +207,8 @@ def greedy(pool: Pairs, *, shared: bool) -> Pairs:
 
 DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
     "max": _max,
-    "forward": _forward,
-    "backward": _backward,
+    "forward": lambda forward, _: forward,
+    "backward": lambda _, backward: backward,
     "intersection": _intersection,
 }
 
@@ -266,7 +241,7 @@ def hard_negatives(
     x: NDArray[Any],
     y: NDArray[Any],
     gold: tuple[Sequence[int] | Ids, Sequence[int] | Ids],
-    count: int,
+    count: PositiveInt,
     *,
     budget: int = BUDGET,
     progress: Callable[[int, int | None], None] | None = None,
@@ -281,13 +256,10 @@ def hard_negatives(
     `neighbours`. Raises ValueError for a count below 1, pairs outside the tables, and what `neighbours` rejects.
     """
     columns = [np.asarray(column) for column in gold] if isinstance(gold, tuple | list) else []
-    if len(columns) != 2 or columns[0].ndim != 1 or columns[0].shape != columns[1].shape:
+    is_numbers = all(column.dtype.kind in "iu" or not column.size for column in columns)
+    if len(columns) != 2 or columns[0].ndim != 1 or columns[0].shape != columns[1].shape or not is_numbers:
         raise TypeError(f"gold must be two lists of equally many row numbers, got {shown(gold)}")
-    if any(column.size and column.dtype.kind not in "iu" for column in columns):
-        raise TypeError(f"gold must be two lists of row numbers, got {shown(gold)}")
     source, target = (column.astype(np.int64) for column in columns)
-    if count < 1:
-        raise ValueError(f"count is {count}; it must be at least 1")
     if len(source) and (min(source.min(), target.min()) < 0 or source.max() >= len(x) or target.max() >= len(y)):
         raise ValueError(f"gold contains a pair outside the tables of {len(x)} and {len(y)} rows")
     pairs = np.unique(source * len(y) + target)

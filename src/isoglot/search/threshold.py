@@ -65,7 +65,12 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
     if not len(cuts) or not f1.max():
         return _quality(np.inf, 0, 0, size)
     cut = int(cuts[f1.argmax()])
-    return _quality(_between(pairs, cut), int(right[cut]), cut + 1, size)
+    score = threshold = float(pairs.score[cut])
+    if cut + 1 < len(pairs):
+        after = float(pairs.score[cut + 1])
+        middle = after + (score - after) / 2
+        threshold = middle if middle > after else score  # two neighbouring floats have none in between
+    return _quality(threshold, int(right[cut]), cut + 1, size)
 
 
 def _hits(pairs: Pairs, gold: Gold) -> NDArray[np.bool_]:
@@ -74,15 +79,6 @@ def _hits(pairs: Pairs, gold: Gold) -> NDArray[np.bool_]:
     known = set(gold)
     found = zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
     return np.fromiter((pair in known for pair in found), np.bool_, len(pairs))
-
-
-def _between(pairs: Pairs, cut: int) -> float:
-    score = float(pairs.score[cut])
-    if cut + 1 == len(pairs):
-        return score
-    after = float(pairs.score[cut + 1])
-    middle = after + (score - after) / 2
-    return middle if middle > after else score  # two neighbouring floats have none in between
 
 
 def _quality(threshold: float, right: int, kept: int, gold: int) -> Quality:

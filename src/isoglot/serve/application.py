@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.languages import canonical, tag
 from isoglot.index import Hit, Index
@@ -33,7 +33,6 @@ from isoglot.index.index import with_equal_text
 from isoglot.index.origin import encode_queries
 from isoglot.model import Model
 from isoglot.model.finding import folder_name
-from isoglot.search.exact import check_count
 from isoglot.serve import embeddings
 from isoglot.serve.access import Access, Token, check_origin
 from isoglot.serve.bodies import Bodies
@@ -63,7 +62,7 @@ def create_app(
     encoder: Model | None = None,
     *,
     name: str | None = None,
-    effort: int | None = None,
+    effort: PositiveInt | None = None,
     allow_hosts: Sequence[str] = (),
     allow_origins: Sequence[str] = (),
     token: str | None = None,
@@ -93,7 +92,6 @@ def create_app(
             index.origin.require(encoder, "this encoder")
     if encoder is None:
         raise ValueError("pass an index, an encoder, or both")
-    check_count("effort", 1 if effort is None else effort)
     model = name or (folder_name(index.origin.name) if index is not None else encoder.name or "model")
     limits = limits or Limits()
     shared = _Shared(Worker(), Bodies(limits), limits)

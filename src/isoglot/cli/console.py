@@ -51,7 +51,8 @@ class _Stderr(logging.Handler):
             time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
             facts = {"time": time, "level": record.levelname.lower(), "logger": record.name, "message": text}
             text = json.dumps({**facts, **fields}, ensure_ascii=False, default=str)
-        typer.echo(text, err=True)
+        if sys.stderr is not None:
+            sys.stderr.write(f"{text}\n")
 
 
 LOG.addHandler(_Stderr())

@@ -12,10 +12,9 @@ from ipaddress import ip_address
 from socket import gethostname
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from isoglot.serve.replies import CLOSE, Problem
+from isoglot.serve.replies import CLOSE, Problem, read_header
 
 ANY = "*"
 
@@ -32,7 +31,7 @@ class Access:
         self.origins = set(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI
-        problem = self._problem(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else None
+        problem = self._problem(scope) if scope["type"] in ("http", "websocket") else None
         if problem is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
@@ -40,8 +39,8 @@ class Access:
         else:
             await send({"type": "websocket.close"})
 
-    def _problem(self, headers: Headers) -> Problem | None:
-        host, origin = headers.get("host"), headers.get("origin")
+    def _problem(self, scope: Scope) -> Problem | None:
+        host, origin = read_header(scope, b"host"), read_header(scope, b"origin")
         if host is not None and not self._is_known(_host(host)):
             return Problem(421, f"This server does not answer for the host {host!r}; see --allow-host.", headers=CLOSE)
         if origin is None or ANY in self.origins or origin.lower() in self.origins:
@@ -71,15 +70,15 @@ class Token:
         path = scope.get("path", "").removeprefix(
             scope.get("root_path", "")
         )  # path of the application that this one is mounted in
-        if scope["type"] != "http" or path in self.public or self._is_given(Headers(scope=scope)):
+        if scope["type"] != "http" or path in self.public or self._is_given(scope):
             await self.app(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer", **CLOSE}
         problem = Problem(401, "Send the token of this server: Authorization: Bearer TOKEN.", headers=headers)
         await problem.response()(scope, receive, send)
 
-    def _is_given(self, headers: Headers) -> bool:
-        kind, _, token = headers.get("authorization", "").partition(" ")
+    def _is_given(self, scope: Scope) -> bool:
+        kind, _, token = (read_header(scope, b"authorization") or "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), self.token)
 
 

@@ -114,13 +114,9 @@ def create_app(
     app = Starlette(
         routes=routes,
         middleware=middleware,
-        exception_handlers={
-            Problem: _on_problem,
-            HTTPException: _on_http_error,
-            IsoglotError: _on_known_error,
-            ClientDisconnect: _on_disconnect,
-            Exception: _on_fault,
-        },
+        exception_handlers=dict.fromkeys(
+            (Problem, HTTPException, IsoglotError, ClientDisconnect, Exception), _on_error
+        ),
         lifespan=shared.lifespan,
     )
     app.router.redirect_slashes = False  # behind a proxy that ends TLS, they would redirect to http://
@@ -323,29 +319,16 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-async def _on_problem(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return error.response()
-
-
-async def _on_http_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    words = {404: "Not found.", 405: "This path does not take that method."}
-    return Problem(error.status_code, words.get(error.status_code, error.detail), headers=error.headers).response()
-
-
-async def _on_known_error(_request: Request, error: Exception) -> Response:
-    return Problem(500, str(error)).response()
-
-
-async def _on_disconnect(_request: Request, _error: Exception) -> Response:
-    return Problem(400, "The request is incomplete.").response()
-
-
-async def _on_fault(request: Request, _error: Exception) -> Response:
-    """Starlette re-raises the error after this response, so that the server logs it.
-
-    The response is sent outside of all middleware, so the id of the request is added here.
-    """
+async def _on_error(request: Request, error: Exception) -> Response:
+    """The answer to an error; Starlette logs those of unknown classes, and answers them outside of all middleware."""
+    if isinstance(error, Problem):
+        return error.response()
+    if isinstance(error, HTTPException):
+        words = {404: "Not found.", 405: "This path does not take that method."}.get(error.status_code, error.detail)
+        return Problem(error.status_code, words, headers=error.headers).response()
+    if isinstance(error, ClientDisconnect):
+        return Problem(400, "The request is incomplete.").response()
+    if isinstance(error, IsoglotError):
+        return Problem(500, str(error)).response()
     headers = {ID: request.scope[SCOPE_KEY]} if SCOPE_KEY in request.scope else {}
     return Problem(500, "Internal server error; see the log of the server.", headers=headers).response()

@@ -93,8 +93,8 @@ def answer(encoded: Sequence[tuple[Vector, int]], dimensions: int, as_base64: bo
         for place, (vector, _) in enumerate(encoded)
     )
     tokens = sum(count for _, count in encoded)
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return b'{"object": "list", "data": [%s], "model": %s, "usage": %s}' % (data, as_json(model), as_json(usage))
+    usage = b'{"prompt_tokens": %d, "total_tokens": %d}' % (tokens, tokens)
+    return b'{"object": "list", "data": [%s], "model": %s, "usage": %s}' % (data, as_json(model), usage)
 
 
 def _write(vector: Vector, dimensions: int, as_base64: bool) -> bytes:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from isoglot.serve.replies import read_header
 
 LOG = logging.getLogger("isoglot.serve")
 _LINE = "%(client)s %(method)s %(route)s %(status)d %(bytes)d bytes %(milliseconds).1f ms %(request)s"
 ID = "X-Request-ID"
+KEY = ID.lower().encode()  # as servers pass it
 SCOPE_KEY = "isoglot.request_id"  # of the id, in the ASGI scope
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # bounds of the histogram
@@ -60,7 +62,7 @@ class Observe:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(ID, "")
+        given = read_header(scope, KEY) or ""
         number = given if _GIVEN.fullmatch(given) else f"{random.getrandbits(128):032x}"
         scope[SCOPE_KEY] = number
         began, status, size = perf_counter(), 500, 0
@@ -69,7 +71,7 @@ class Observe:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)[ID] = number
+                message["headers"] = [*message["headers"], (KEY, number.encode())]
             else:
                 size += len(message.get("body", b""))
             await send(message)

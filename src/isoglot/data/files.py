@@ -425,26 +425,7 @@ def _differing(one: Any, other: Any, place: str) -> list[str]:
     return [inner for key, first, second in pairs for inner in _differing(first, second, f"{place}.{key}")]
 
 
-MARK = ".isoglot"  # in a folder that `own` made
-
-
-def own(folder: Path, kind: str, known: str) -> None:
-    """Claim `folder` for one `kind` of work of this library, or raise `OutputError`.
-
-    A folder that is absent or empty gets the mark; any other must have it, and may contain only files whose path in it
-    matches the regular expression `known`. Enter `exclusive` before.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    mark = folder / MARK
-    content = mark.read_bytes() if mark.is_file() else b""
-    if content != f"{kind}\n".encode():
-        if content or next(list_files(folder), None):
-            problem = f"exists, and this version did not make it as {kind}"
-            raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
-        with atomic_write(mark) as stream:
-            stream.write(f"{kind}\n")
-    if strange := next(list_files(folder, besides=known), None):
-        raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
+MARK = ".isoglot"  # in a folder of `work_folder`
 
 
 @contextmanager
@@ -452,19 +433,61 @@ def work_folder(
     folder: Path, kind: str, known: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
 ) -> Iterator[Path]:
     """A folder of intermediate files from which a killed run resumes; locked, and removed after success unless `keep`
-    is set. It may contain only files whose path in it matches the regular expression `known`. Raises `OutputError` for
-    any other folder, for one that is or contains an input, and while another run uses it.
+    is set. It carries a mark of its `kind`, and may contain only files whose path in it matches the regular expression
+    `known`. Raises `OutputError` for any other folder, for one that is or contains an input, and while another run
+    uses it.
     """
     check_output(folder, inputs=inputs, folder=True, whole=True)
     with exclusive(folder):
-        own(folder, kind, known)
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = folder / MARK
+        content = mark.read_bytes() if mark.is_file() else b""
+        if content != f"{kind}\n".encode():
+            if content or next(list_files(folder), None):
+                problem = f"exists, and this version did not make it as {kind}"
+                raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
+            with atomic_write(mark) as stream:
+                stream.write(f"{kind}\n")
+        if strange := next(list_files(folder, besides=known), None):
+            raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
         done = False
         try:
             yield folder
             done = not keep
         finally:
             if done or not any(path.is_file() and path.name[:1] != "." for path in folder.rglob("*")):
-                remove_owned(folder, known)  # also after a run that failed before it kept anything
+                _remove_known(folder, known)  # also after a run that failed before it kept anything
+
+
+def _remove_known(folder: Path, known: str) -> None:
+    """Remove a work folder and the files in it that `known` matches. Any other file stays, in its place."""
+    strange = set(list_files(folder, besides=known))
+    for root, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(root, name)
+            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
+                path.unlink()
+        for name in folders:
+            with suppress(OSError):  # not empty
+                Path(root, name).rmdir()
+    if not strange:  # the mark last: without it, what a kill left would not be ours
+        (folder / MARK).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
+    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
+    files and locks, and isoglot's mark.
+    """
+    pattern = re.compile(besides)
+    for root, folders, files in os.walk(folder):
+        above = Path(root).relative_to(folder)
+        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
+            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
+            names = [name, bare[1]] if bare else [name]
+            paths = [(above / each).as_posix() for each in names]
+            if MARK not in paths and _LOCK not in paths and not any(pattern.fullmatch(each) for each in paths):
+                yield paths[0]
 
 
 @contextmanager
@@ -510,37 +533,6 @@ def remove_temporary_folders(target: Path) -> None:
             if (entry / _OLD).exists() and not os.path.lexists(target):
                 (entry / _OLD).replace(target)
             shutil.rmtree(entry, ignore_errors=True)
-
-
-def remove_owned(folder: Path, known: str) -> None:
-    """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
-    strange = set(list_files(folder, besides=known))
-    for root, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            path = Path(root, name)
-            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
-                path.unlink()
-        for name in folders:
-            with suppress(OSError):  # not empty
-                Path(root, name).rmdir()
-    if not strange:
-        (folder / MARK).unlink(missing_ok=True)
-        folder.rmdir()
-
-
-def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
-    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
-    files and locks, and isoglot's mark.
-    """
-    pattern = re.compile(besides)
-    for root, folders, files in os.walk(folder):
-        above = Path(root).relative_to(folder)
-        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
-            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
-            names = [name, bare[1]] if bare else [name]
-            paths = [(above / each).as_posix() for each in names]
-            if MARK not in paths and _LOCK not in paths and not any(pattern.fullmatch(each) for each in paths):
-                yield paths[0]
 
 
 def digest(path: str | Path) -> str:

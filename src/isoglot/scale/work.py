@@ -148,9 +148,9 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    started = {"include_dashboard": False, "num_cpus": _workers(cluster)} if cluster.address == LOCAL else {}
+    own = {"include_dashboard": False, "num_cpus": _workers(cluster)} if cluster.address == LOCAL else {}
     try:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", **started)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", **own)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).partition("\n")[0]
         raise IsoglotError(

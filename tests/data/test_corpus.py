@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 import pytest
 from killed import killed_before
@@ -237,3 +239,30 @@ def test_a_table_whose_building_fails_or_is_killed_leaves_nothing(tmp_path):
     assert len(list((tmp_path / "cache").iterdir())) == 2  # a folder and a lock
     assert len(build(int)) == 2  # one is repeated
     assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_runs_that_need_one_table_build_it_once(tmp_path):
+    begun, ready = threading.Event(), threading.Event()
+
+    class Slow(MemorySource):
+        def groups(self, counts):
+            begun.set()
+            ready.wait(60)
+            yield from super().groups(counts)
+
+    class Never(MemorySource):
+        def groups(self, counts):
+            raise AssertionError
+
+    def build(kind):
+        corpus = Corpus([kind(PAIRS, ("en", "de"))])
+        return len(build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=silent))
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(build, Slow)
+        begun.wait(60)
+        second = pool.submit(build, Never)
+        with pytest.raises(TimeoutError):
+            second.result(0.5)
+        ready.set()
+        assert first.result() == second.result() == 2

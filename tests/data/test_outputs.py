@@ -21,10 +21,9 @@ from isoglot.data.files import (
     differences,
     exclusive,
     hidden,
-    own,
     read_record,
-    remove_owned,
     temporary_folder,
+    work_folder,
     writing,
 )
 from isoglot.model import layout
@@ -108,16 +107,12 @@ def test_temporary_files_of_living_writers_and_other_targets_stay(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_owned_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
-    folder = tmp_path / "w"
-
+def test_a_work_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
     def work():
-        with exclusive(folder):
-            own(folder, "work", r"a|b/c")
+        with work_folder(tmp_path / "w", "work", r"a|b/c", keep=False) as folder:
             for name in ("a", "b/c"):
                 with atomic_write(folder / name) as stream:
                     stream.write(name)
-            remove_owned(folder, r"a|b/c")
 
     for change in range(1, 100):
         ended = killed_before(change, work)
@@ -143,27 +138,27 @@ def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["unmarked", "other mark", "strange file", "link"])
-def test_a_folder_with_strange_files_is_not_owned(tmp_path, kind):
+def test_a_folder_with_strange_files_is_no_work_folder(tmp_path, kind):
     folder = tmp_path / "w"
-    folder.mkdir()
-    if kind != "unmarked":
-        own(folder, "a demo" if kind == "other mark" else "work", "a")
+    with work_folder(folder, "a demo" if kind == "other mark" else "work", "a", keep=True):
+        (folder / "a").write_text("ours")
     (tmp_path / "elsewhere").mkdir()
-    if kind == "link":
+    if kind == "unmarked":
+        (folder / MARK).unlink()
+    elif kind == "link":
         (folder / "thesis").symlink_to(tmp_path / "elsewhere")
-    else:
-        (folder / ("thesis" if kind == "strange file" else "a")).write_text("mine")
+    elif kind == "strange file":
+        (folder / "thesis").write_text("mine")
     before = tree(tmp_path)
-    with pytest.raises(OutputError, match=r"w: "):
-        own(folder, "work", "a")
+    with pytest.raises(OutputError, match=r"w: "), work_folder(folder, "work", "a", keep=False):
+        pass
     assert tree(tmp_path) == before
 
 
-def test_what_is_added_to_an_owned_folder_stays(tmp_path):
-    own(tmp_path / "w", "work", "a")
-    (tmp_path / "w" / "a").write_text("ours")
-    (tmp_path / "w" / "b").write_text("mine")
-    remove_owned(tmp_path / "w", "a")
+def test_what_is_added_to_a_work_folder_stays(tmp_path):
+    with work_folder(tmp_path / "w", "work", "a", keep=False) as folder:
+        (folder / "a").write_text("ours")
+        (folder / "b").write_text("mine")
     assert sorted(tree(tmp_path / "w")) == [MARK, "b"]
 
 

@@ -387,10 +387,8 @@ def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
     train(recipe, project / "run")
     model = {path.name: path.read_bytes() for path in (project / "run" / "model").glob("*.*")}
     (project / "run" / ".model.0123abcd.tmp").mkdir()
-    (project / "run" / ".model.0123abcd.tmp" / ".isoglot").touch()
-    (project / "run" / "model").rename(
-        project / "run" / ".model.0123abcd.tmp" / "old"
-    )  # killed between the two renames
+    # Killed between the two renames.
+    (project / "run" / "model").rename(project / "run" / ".model.0123abcd.tmp" / "old")
     for name in (".step-00000002.pt.0123abcd.tmp", ".step-00000009.pt.0123abcd.tmp", ".notes.0123abcd.tmp"):
         (project / "run" / "checkpoints" / name).write_text("half")
     (project / "run" / "checkpoints" / "step-plan.json").write_text("mine")

@@ -114,11 +114,11 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 def json_string(text: str, *, file: str | Path, line: int) -> str:
     """The string in a line of JSON lines, empty for a blank line. Raises `CorpusError` for anything else."""
-    found = _json(text, file, line, "one JSON string per line") if text.strip() else ""
-    if not isinstance(found, str):
-        problem = f"contains a JSON {type(found).__name__}; write one JSON string per line"
+    value = _json(text, file, line, "one JSON string per line") if text.strip() else ""
+    if not isinstance(value, str):
+        problem = f"contains a JSON {type(value).__name__}; write one JSON string per line"
         raise CorpusError(problem, file=file, line=line)
-    return found
+    return value
 
 
 def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
@@ -129,10 +129,10 @@ def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
     """
     if not text.strip():
         raise CorpusError("is empty; remove the line", file=file, line=line)
-    found = _json(text, file, line, "one object per line")
-    if not isinstance(found, dict):
-        raise CorpusError(f"contains a JSON {type(found).__name__}; write one object per line", file=file, line=line)
-    return found
+    value = _json(text, file, line, "one object per line")
+    if not isinstance(value, dict):
+        raise CorpusError(f"contains a JSON {type(value).__name__}; write one object per line", file=file, line=line)
+    return value
 
 
 def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
@@ -240,10 +240,10 @@ def _is_of(name: str | bytes | int | None, path: Path) -> bool:
     """Whether the file that an error names is `path`, a folder above it or what `hidden` names; none: a stream."""
     if not isinstance(name, str | bytes):
         return True
-    found = Path(os.fsdecode(name))
+    named = Path(os.fsdecode(name))
     targets = {path, path.absolute(), Path(os.path.realpath(path))}
-    beside = [found.parent == one.parent and found.name.startswith(hidden(one, "").name) for one in targets]
-    return any(beside) or any(found == one or found in one.parents for one in targets)
+    beside = [named.parent == one.parent and named.name.startswith(hidden(one, "").name) for one in targets]
+    return any(beside) or any(named == one or named in one.parents for one in targets)
 
 
 def remove_temporary(folder: Path, names: str) -> None:
@@ -327,14 +327,14 @@ def check_output(
             if folder:
                 raise OutputError(f"{path}: is not a folder; choose another output")
             return
-        there = target.exists()
-        if there and folder is not target.is_dir():
+        exists = target.exists()
+        if exists and folder is not target.is_dir():
             is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
             raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
         for given in inputs:
             _must_not_be_input(path, target, given, whole=whole)
         hidden(target, "12345678.tmp").exists()  # raises for a name that is too long
-        above = target if folder and there and not whole else target.parent
+        above = target if folder and exists and not whole else target.parent
         nearest = next(place for place in (above, *above.parents) if os.path.lexists(place))
         if not nearest.is_dir():
             raise OutputError(f"{path}: {nearest} is not a folder; choose another output")
@@ -357,9 +357,9 @@ def check_outputs(*paths: str | Path | None, inputs: Iterable[str | Path | None]
         target = os.path.realpath(path)
         if _is_device(Path(target)):
             continue
-        there = Path(target).exists()
+        exists = Path(target).exists()
         for place, other in targets.items():
-            if place == target or (there and Path(place).exists() and Path(place).samefile(target)):
+            if place == target or (exists and Path(place).exists() and Path(place).samefile(target)):
                 raise OutputError(f"{path}: is the output {other} too; choose another name for one of them")
         targets[target] = path
 
@@ -425,46 +425,69 @@ def _differing(one: Any, other: Any, place: str) -> list[str]:
     return [inner for key, first, second in pairs for inner in _differing(first, second, f"{place}.{key}")]
 
 
-MARK = ".isoglot"  # in a folder that `own` made
-
-
-def own(folder: Path, kind: str, known: str) -> None:
-    """Claim `folder` for one `kind` of work of this library, or raise `OutputError`.
-
-    A folder that is absent or empty gets the mark; any other must have it, and may contain only files whose path in it
-    matches the regular expression `known`. Enter `exclusive` before.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    mark = folder / MARK
-    content = mark.read_bytes() if mark.is_file() else b""
-    if content != f"{kind}\n".encode():
-        if content or next(list_files(folder), None):
-            problem = f"exists, and this version did not make it as {kind}"
-            raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
-        with atomic_write(mark) as stream:
-            stream.write(f"{kind}\n")
-    if strange := next(list_files(folder, besides=known), None):
-        raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
+MARK = ".isoglot"  # in a folder of `work_folder`
 
 
 @contextmanager
 def work_folder(
-    folder: Path, kind: str, known: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
+    folder: Path, kind: str, pattern: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
 ) -> Iterator[Path]:
     """A folder of intermediate files from which a killed run resumes; locked, and removed after success unless `keep`
-    is set. It may contain only files whose path in it matches the regular expression `known`. Raises `OutputError` for
-    any other folder, for one that is or contains an input, and while another run uses it.
+    is set. It carries a mark of its `kind`, and may contain only files whose path in it matches the regular expression
+    `pattern`. Raises `OutputError` for any other folder, for one that is or contains an input, and while another run
+    uses it.
     """
     check_output(folder, inputs=inputs, folder=True, whole=True)
     with exclusive(folder):
-        own(folder, kind, known)
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = folder / MARK
+        content = mark.read_bytes() if mark.is_file() else b""
+        if content != f"{kind}\n".encode():
+            if content or next(list_files(folder), None):
+                problem = f"exists, and this version did not make it as {kind}"
+                raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
+            with atomic_write(mark) as stream:
+                stream.write(f"{kind}\n")
+        if strange := next(list_files(folder, besides=pattern), None):
+            raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
         done = False
         try:
             yield folder
             done = not keep
         finally:
             if done or not any(path.is_file() and path.name[:1] != "." for path in folder.rglob("*")):
-                remove_owned(folder, known)  # also after a run that failed before it kept anything
+                _remove_matching(folder, pattern)  # also after a run that failed before it kept anything
+
+
+def _remove_matching(folder: Path, pattern: str) -> None:
+    """Remove a work folder and the files in it that `pattern` matches. Any other file stays, in its place."""
+    strange = set(list_files(folder, besides=pattern))
+    for root, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(root, name)
+            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
+                path.unlink()
+        for name in folders:
+            with suppress(OSError):  # not empty
+                Path(root, name).rmdir()
+    if not strange:  # the mark last: without it, what a kill left would not be ours
+        (folder / MARK).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
+    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
+    files and locks, and isoglot's mark.
+    """
+    ours = re.compile(besides)
+    for root, folders, files in os.walk(folder):
+        above = Path(root).relative_to(folder)
+        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
+            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
+            names = [name, bare[1]] if bare else [name]
+            paths = [(above / each).as_posix() for each in names]
+            if MARK not in paths and _LOCK not in paths and not any(ours.fullmatch(each) for each in paths):
+                yield paths[0]
 
 
 @contextmanager
@@ -510,37 +533,6 @@ def remove_temporary_folders(target: Path) -> None:
             if (entry / _OLD).exists() and not os.path.lexists(target):
                 (entry / _OLD).replace(target)
             shutil.rmtree(entry, ignore_errors=True)
-
-
-def remove_owned(folder: Path, known: str) -> None:
-    """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
-    strange = set(list_files(folder, besides=known))
-    for root, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            path = Path(root, name)
-            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
-                path.unlink()
-        for name in folders:
-            with suppress(OSError):  # not empty
-                Path(root, name).rmdir()
-    if not strange:
-        (folder / MARK).unlink(missing_ok=True)
-        folder.rmdir()
-
-
-def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
-    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
-    files and locks, and isoglot's mark.
-    """
-    pattern = re.compile(besides)
-    for root, folders, files in os.walk(folder):
-        above = Path(root).relative_to(folder)
-        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
-            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
-            names = [name, bare[1]] if bare else [name]
-            paths = [(above / each).as_posix() for each in names]
-            if MARK not in paths and _LOCK not in paths and not any(pattern.fullmatch(each) for each in paths):
-                yield paths[0]
 
 
 def digest(path: str | Path) -> str:
@@ -771,24 +763,24 @@ def _is_device(path: Path) -> bool:
 
 def _json(text: str, file: str | Path, line: int, wanted: str) -> Any:
     try:
-        found = _PARSE(text)
+        value = _PARSE(text)
         # A name that stands twice has two colons, so lines with a colon for each name need no closer look.
-        if text.count(":") != (len(found) if isinstance(found, dict) else 0):
+        if text.count(":") != (len(value) if isinstance(value, dict) else 0):
             json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise CorpusError(f"is not JSON ({error}); write {wanted}", file=file, line=line) from None
-    if "\\ud" in text.lower() and (half := _HALF.search(json.dumps(found, ensure_ascii=False))):
+    if "\\ud" in text.lower() and (half := _HALF.search(json.dumps(value, ensure_ascii=False))):
         problem = f"contains {half.group()!r}, half of a surrogate pair; write the whole character"
         raise CorpusError(problem, file=file, line=line)
-    return found
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the name {max(names, key=names.count)!r} stands twice in one object")
-    return found
+    return value
 
 
 def _refuse_constant(name: str) -> Any:

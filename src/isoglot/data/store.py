@@ -146,12 +146,13 @@ class Rows:
                 self._first = first
             stream.seek(self._ends[-1])
             for line in stream:
-                if (found := _parsed(line)) is None:
+                content = _parse(line)
+                if content is None:
                     break
                 if self.note is None:
-                    self.note = found
+                    self.note = content
                 else:
-                    self.records.append(found)
+                    self.records.append(content)
                 self._ends.append(self._ends[-1] + len(line))
         if self.note is None or self.note.get("store") != FORMAT:
             self._forget()
@@ -204,7 +205,7 @@ class Rows:
             start = record["rows"]
 
     def cut(self, blocks: int) -> None:
-        """Keep only the first `count` blocks; the next append removes the others from disk."""
+        """Keep only the first `blocks` blocks; the next append removes the others from disk."""
         del self.records[blocks:]
         del self._ends[blocks + 2 :]
 
@@ -243,7 +244,7 @@ class VectorStore:
         self._id: str | None = None
         self._read = 0
         self._places: dict[bytes, int] = {}
-        self._collect()
+        self._read_digests()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -257,10 +258,10 @@ class VectorStore:
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
             problem = f"has {len(self)} vectors, but row {int(rows.max())} was requested; delete this folder"
             raise CorpusError(problem, file=self.folder)
-        found: NDArray[np.float32] = np.array(self._rows.table[rows], np.float32)
-        if len(not_finite(found)):
+        vectors: NDArray[np.float32] = np.array(self._rows.table[rows], np.float32)
+        if len(not_finite(vectors)):
             raise CorpusError("contains a vector that is not finite; delete this folder", file=self._rows.path)
-        return found
+        return vectors
 
     def add(self, texts: Sequence[str], vectors: NDArray[Any]) -> None:
         """Keep the vectors (N, D) of N distinct texts, except for those that are kept already, as one block."""
@@ -269,7 +270,7 @@ class VectorStore:
             self._rows.refresh()
             if self._rows.note is None or not len(self._rows):
                 self._rows.begin({"of": "texts"}, width=table.shape[1], dtype=np.float32)
-            self._collect()
+            self._read_digests()
             if (width := self._rows.table.shape[1]) != table.shape[1]:
                 problem = f"contains vectors of {width} values, not {table.shape[1]}; delete this folder"
                 raise CorpusError(problem, file=self.folder)
@@ -277,7 +278,7 @@ class VectorStore:
             if new:
                 keys = base64.b64encode(b"".join(digests[number] for number in new)).decode()
                 self._rows.append(table[new], keys=keys)
-        self._collect()
+        self._read_digests()
 
     def encode(self, compute: Callable[[list[str]], NDArray[Any]], texts: Sequence[str]) -> NDArray[np.int64]:
         """The row (N,) of each text; `compute` gives the vectors (M, D) of the M texts that are not kept yet.
@@ -290,11 +291,11 @@ class VectorStore:
             self.add(part, compute(part))
         return self.find(texts)
 
-    def _collect(self) -> None:
+    def _read_digests(self) -> None:
         """Read the digests of new blocks."""
-        known = (self._rows.note or {}).get("id")
-        if known != self._id or self._read > len(self._rows.records):
-            self._id, self._read = known, 0
+        table_id = (self._rows.note or {}).get("id")
+        if table_id != self._id or self._read > len(self._rows.records):
+            self._id, self._read = table_id, 0
             self._places.clear()
         for record in self._rows.records[self._read :]:
             keys = base64.b64decode(record["keys"])
@@ -317,10 +318,10 @@ def _line(content: Mapping[str, Any]) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse(line: bytes) -> dict[str, Any] | None:
     """The content of a line of a journal, None if it is damaged or cut short."""
     checksum, _, text = line.partition(b" ")
     if not text.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(text[:-1]):
         return None
-    found = json.loads(text)
-    return found if isinstance(found, dict) else None
+    content = json.loads(text)
+    return content if isinstance(content, dict) else None

@@ -26,7 +26,7 @@ from isoglot.model.onnx import Graph, OnnxModel
 
 _FORMAT = 4  # raised when the export changes, so that cached graphs are created again
 _exporting = threading.Lock()
-_known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
+_graphs = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 
 
 def quantize(encoder: Encoder) -> OnnxModel:
@@ -38,11 +38,11 @@ def quantize(encoder: Encoder) -> OnnxModel:
         raise EncoderError(f"int8 needs a CPU and the encoder is on {encoder.device}; use bfloat16 there")
     words, state = encoder.backbone.get_input_embeddings().weight, _state(encoder)
     with _exporting:  # one export at a time: the exporter's settings, and the log meanwhile, are of the whole process
-        known = _known.get(words)  # type: ignore[no-untyped-call]
-        if known is None or known[0] != state:
-            known = _known[words] = state, _graph(encoder)
+        cached = _graphs.get(words)  # type: ignore[no-untyped-call]
+        if cached is None or cached[0] != state:
+            cached = _graphs[words] = state, _graph(encoder)
     model = OnnxModel(
-        known[1], encoder.tokenizer.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length,
+        cached[1], encoder.tokenizer.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length,
         pad=encoder.pad or 0, table=words.detach().numpy(), pooling=encoder.pooling, prompt=encoder.prompt,
         prompts=encoder.prompts, normalizes=encoder.normalizes,
     )  # fmt: skip

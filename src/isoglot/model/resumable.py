@@ -75,7 +75,7 @@ def encode_file(
             progress(before + done, len(source) if isinstance(source, Sequence) and given is None else None)
 
     with exclusive(target), engine(model, asked, prompt=prompt, places=places, progress=tick) as blocks:
-        rows, texts, hashed = _begun(path, source, note, replace=keep)
+        rows, texts, hashed = _resume(path, source, note, replace=keep)
         before = len(rows)
         if before and report is not None:
             report(f"resuming after {before:,} lines")
@@ -93,7 +93,7 @@ def _write(rows: Rows, blocks: Iterator[tuple[Window, NDArray[np.floating]]], ha
     """
 
     def append(window: Window, block: NDArray[np.floating]) -> None:
-        hashed.update(_bytes(window.texts))
+        hashed.update(_serialize(window.texts))
         rows.append(block, texts=hashed.hexdigest())
 
     with ThreadPoolExecutor(1, thread_name_prefix="write") as writer:
@@ -112,7 +112,7 @@ def partial_path(output: str | Path) -> Path:
     return path.parent / f"{path.name}.partial"
 
 
-def _begun(
+def _resume(
     path: Path, source: str | Path | Iterable[str], note: dict[str, Any], *, replace: bool
 ) -> tuple[Rows, Iterator[str], Any]:
     """The rows that are done, begun if there are none, the texts that are still to do, and the digest so far."""
@@ -141,7 +141,7 @@ def _difference(rows: Rows, note: dict[str, Any], texts: Iterator[str], hashed: 
     done = 0
     for record in rows.records:
         while part := list(islice(texts, min(_STEP, record["rows"] - done))):
-            hashed.update(_bytes(part))
+            hashed.update(_serialize(part))
             done += len(part)
         if done < record["rows"] or hashed.hexdigest() != record["texts"]:
             return "its input"
@@ -152,6 +152,6 @@ def _texts(source: str | Path | Iterable[str]) -> Iterator[str]:
     return (text for _, text in read_texts(source)) if isinstance(source, str | Path) else iter(source)
 
 
-def _bytes(texts: list[str]) -> bytes:
+def _serialize(texts: list[str]) -> bytes:
     """The texts with their lengths, because a text that does not come from a line may contain line ends."""
     return "".join([f"{len(text)}\n{text}" for text in texts]).encode("utf-8", "surrogatepass")

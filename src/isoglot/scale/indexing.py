@@ -70,10 +70,10 @@ def _encode(origin: Origin, model: str, threads: int, accelerated: bool, texts: 
     if not texts:  # all of them are in the index
         return np.empty((0, origin.dim), np.float32)
     with limit_cores(threads):
-        return encode_sentences(_opened(origin, model, "auto" if accelerated else "cpu"), texts)
+        return encode_sentences(_open(origin, model, "auto" if accelerated else "cpu"), texts)
 
 
 @lru_cache(maxsize=1)
-def _opened(origin: Origin, model: str, device: str) -> Model:
+def _open(origin: Origin, model: str, device: str) -> Model:
     """The model, opened once in a process, which works on many pieces."""
     return origin.load(model, device=device)

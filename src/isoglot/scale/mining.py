@@ -58,7 +58,7 @@ def neighbours_shards(
     cluster = replace(cluster or Cluster(), gpus=0)  # a block is computed by NumPy
     if block < TILE or block % TILE:
         raise ValueError(f"block is {block}; it must be a multiple of {TILE}")
-    left, right = _opened(x), _opened(y)
+    left, right = _open(x), _open(y)
     neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # raise its errors now
     pieces = [(i, j) for j in _cuts(len(right), block) for i in _cuts(len(left), block)]
     n, m = len(left), len(right)
@@ -126,7 +126,7 @@ def _cuts(size: int, block: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], size], strict=True)) if starts else []
 
 
-def _opened(vectors: Vectors) -> Shards | NDArray[Any]:
+def _open(vectors: Vectors) -> Shards | NDArray[Any]:
     return vectors if isinstance(vectors, np.ndarray | Shards) else open_shards(vectors)
 
 

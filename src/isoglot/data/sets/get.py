@@ -108,8 +108,8 @@ def source(one: DataSet) -> str:
 
 def _recorded(job: _Job, path: str, expected: Content) -> bool:
     """Fetch the file if needed; return whether it was. Wrong copies in another compression are deleted."""
-    target, there = job.folder / path, stored(job.folder, path)
-    if there and _holds(there, expected):
+    target, copy = job.folder / path, stored(job.folder, path)
+    if copy and _holds(copy, expected):
         return False
     address, name = job.one.source(path)
     packaged = address.removeprefix("packaged:")
@@ -120,8 +120,8 @@ def _recorded(job: _Job, path: str, expected: Content) -> bool:
         partner = job.raw(job.one.source(next(other for other in beside if other != path))[0])
     with job.blaming(raw, address):
         put(raw, target, step(name, raw, partner=partner, data=job.data), expected=expected, where=address)
-    while (there := stored(job.folder, path)) not in (None, target) and not _holds(there, expected):
-        there.unlink()
+    while (copy := stored(job.folder, path)) not in (None, target) and not _holds(copy, expected):
+        copy.unlink()
     return True
 
 

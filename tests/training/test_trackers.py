@@ -15,7 +15,7 @@ from test_train import rows
 
 import isoglot
 from isoglot.core.errors import RecipeError
-from isoglot.training.trackers import check
+from isoglot.training.trackers import check, flatten
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def fake(request, monkeypatch):
 
     def init(*, project, name, config, id, resume):
         assert (project, resume) == ("isoglot", "allow")
-        made.settings.update(name=name, **config)
+        made.settings.update(config | {"name": name})
         return SimpleNamespace(log=log, finish=lambda: made.runs.append(["ended"]), id=begin(id))
 
     def start_run(*, run_id, run_name):
@@ -106,8 +106,8 @@ def test_a_tracker_gets_the_numbers_and_the_settings_and_a_resumed_run_continues
         assert {name: fake.numbers[step][name] for name in values} == values
     assert fake.settings["name"] == "run"
     record = json.loads((tmp_path / "run" / "run.json").read_text())["recipe"]
-    assert record.items() <= fake.settings.items()
-    assert fake.settings["seed"] == 0
+    assert {**dict(flatten(record)), "name": "run"}.items() <= {**fake.settings, "name": "run"}.items()
+    assert (fake.settings["seed"], fake.settings["stages.0.steps"]) == (0, 4)
 
 
 @BOTH

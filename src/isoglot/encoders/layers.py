@@ -232,9 +232,10 @@ class Flow(nn.Module):
         for _ in range(levels):
             if dim < 2:
                 raise ValueError(f"vectors of {self.dim} dimensions cannot be halved for {levels} levels; take fewer")
-            reverse = torch.arange(dim).flip(0)
             is_random = permutation == "random"
-            orders = [torch.randperm(dim, generator=draw) if is_random else reverse for _ in range(depth)]
+            orders = [
+                torch.randperm(dim, generator=draw) if is_random else torch.arange(dim).flip(0) for _ in range(depth)
+            ]
             self.levels.append(nn.Sequential(*(Step(dim, width, order, draw) for order in orders)))
             dim = (dim + 1) // 2
 

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,12 +63,15 @@ def _mlflow(folder: Path, settings: Mapping[str, Any], before: str) -> Tracker:
         return Tracker(log, lambda: None)
     run = mlflow.start_run(run_id=before or None, run_name=_name(folder))
     if not before:
-        mlflow.log_params({name: json.dumps(value)[:_LONGEST] for name, value in settings.items()})
+        texts = [(name, json.dumps(value)[:_LONGEST]) for name, value in settings.items()]
+        for start in range(0, len(texts), _MOST):
+            mlflow.log_params(dict(texts[start : start + _MOST]))
     return Tracker(log, mlflow.end_run, run.info.run_id)
 
 
 TRACKERS = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow}  # by the packages that they need
 _LONGEST = 500  # characters of a parameter, as all versions of MLflow accept
+_MOST = 100  # parameters that a server of MLflow takes at once
 
 
 def check(track: str | Sequence[str]) -> tuple[str, ...]:
@@ -93,7 +96,8 @@ class Trackers:
         if resumed:
             with suppress(OSError, ValueError, TypeError):
                 before = dict(json.loads(path.read_text(encoding="utf-8")))
-        self.open = {name: TRACKERS[name](folder, settings, before.get(name, "")) for name in names}
+        flat = dict(flatten(settings))
+        self.open = {name: TRACKERS[name](folder, flat, before.get(name, "")) for name in names}
         if ids := {name: tracker.id for name, tracker in self.open.items() if tracker.id}:
             with atomic_write(path) as stream:
                 json.dump(ids, stream)
@@ -113,6 +117,16 @@ class Trackers:
             except Exception as error:
                 LOG.warning("warning: %s failed and gets no more numbers: %s", name, error)
                 del self.open[name]
+
+
+def flatten(settings: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings as a table of columns such as `stages.0.optimizer.lr`, by which trackers compare runs."""
+    pairs = settings.items() if isinstance(settings, Mapping) else enumerate(settings)
+    for key, value in pairs:
+        if isinstance(value, Mapping | list | tuple) and value:
+            yield from flatten(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
 
 
 def _name(folder: Path) -> str:

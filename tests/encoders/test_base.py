@@ -158,6 +158,6 @@ def test_pooling_and_seed_of_a_transformer_matter(toy_transformer):
 
 def test_cached_vectors_of_another_default_precision_have_another_name(toy_static, monkeypatch):
     before = cache_key(toy_static)
-    monkeypatch.setattr("isoglot.encoders.base.settle", lambda precision, device: "bfloat16")
+    monkeypatch.setattr(type(toy_static), "settle", lambda self, precision, place=None: "bfloat16")
     assert cache_key(toy_static) != before
     assert cache_key(toy_static).startswith(toy_static.identity())

@@ -156,7 +156,10 @@ class TransformerEncoder(Encoder):
         if adapter is not None:
             from isoglot.encoders.settings import AdapterSettings
 
-            adapter = AdapterSettings.model_validate(adapter)
+            try:
+                adapter = AdapterSettings.model_validate(adapter)
+            except ValueError as error:
+                raise ValueError(f"adapter: {error}") from error
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
         if attached is not None:
             self.adapter = attached

@@ -393,7 +393,8 @@ def _static(folder: Path, modules: list[layout.Module], pooling: str | None, giv
         raise EncoderError(
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
         )
-    saved = StaticModel.open(modules[0].folder, {})
+    weights = {name: weight.float().numpy() for name, weight in read_weights(modules[0].folder).items()}
+    saved = StaticModel.open(modules[0].folder, {}, weights)
     normalizes = any(module.kind == "Normalize" for module in modules)
     try:
         settings = {"max_length": saved.max_length, "normalizes": normalizes, **given}

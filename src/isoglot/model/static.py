@@ -42,9 +42,15 @@ class StaticModel(Model):
         self.dim, self.prompt, self.prompts, self.normalizes = table.shape[1], prompt, dict(prompts or {}), normalizes
 
     @classmethod
-    def open(cls, folder: Path, settings: Mapping[str, Any]) -> StaticModel:
-        """The model whose table and tokenizer are in a folder. Raises EncoderError for a damaged one."""
-        weights = packed.read_weights(folder) if packed.is_packed(folder) else layout.read_arrays(folder)
+    def open(
+        cls, folder: Path, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]] | None = None
+    ) -> StaticModel:
+        """The model whose tokenizer is in a folder, and its table, unless that is in `weights`.
+
+        Raises EncoderError for a damaged folder.
+        """
+        if weights is None:
+            weights = packed.read_weights(folder) if packed.is_packed(folder) else layout.read_arrays(folder)
         table = weights.get("embedding.weight", weights.get("embeddings"))
         if table is None or table.ndim != 2:
             raise EncoderError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import lzma
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -137,15 +136,6 @@ def test_the_tokenizer_is_the_same_json(tmp_path):
     expanded = lzma.decompress((tmp_path / "small" / packed.TOKENIZER).read_bytes())
     assert json.loads(expanded) == json.loads((tmp_path / "full" / "tokenizer.json").read_bytes())
     assert not (tmp_path / "small" / "tokenizer.json").exists()
-
-
-def test_the_expanded_folder_opens_in_sentence_transformers(tmp_path):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    build_transformer(normalizes=True).eval().save(tmp_path / "small", weights="int4")
-    opened = load(tmp_path / "small")
-    opened.save(tmp_path / "full")
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "full"), device="cpu").encode(SENTENCES)
-    np.testing.assert_allclose(theirs, encode(opened, SENTENCES), atol=1e-5)
 
 
 def test_impossible_forms_are_refused_before_anything_is_written(tmp_path):

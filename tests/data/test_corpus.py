@@ -206,18 +206,6 @@ def test_progress_counts_the_bytes_on_disk(tmp_path, packed, monkeypatch):
     assert seen[-1] == (path.stat().st_size, path.stat().st_size)
 
 
-def test_progress_is_a_line_every_few_seconds(tmp_path, monkeypatch):
-    clock = iter(range(0, 1_000_000, 3))
-    monkeypatch.setattr("isoglot.core.progress.monotonic", lambda: next(clock))
-    monkeypatch.setattr("isoglot.data.files._BLOCK", 1 << 14)
-    path, words = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(2_000)]), []
-    corpus = Corpus([FileSource("tsv", path, name="a")], name="news")
-    build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
-    assert len(words) > 2
-    assert all("news" in word for word in words)
-    assert "%" in words[0]
-
-
 def silent(_):
     pass
 

@@ -112,19 +112,13 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_texts_of_documents_by_every_reader(folder, name):
-    assert texts_of(folder / name) == EXPECTED[name]
+    assert list(read_texts(folder / name)) == list(enumerate(EXPECTED[name], 1))
     groups = [Group((text,), ("eng",)) for text in EXPECTED[name]]
     assert list(read(reader_of(folder / name, default="lines"), folder / name, language="eng")) == groups
     assert [*read_files([folder / name], languages=["eng"])] == groups
     assert [(one.text, one.language) for one in read_sentences(f"en={folder / name}")] == [
         (text, "eng") for text in EXPECTED[name]
     ]
-
-
-def test_texts_are_numbered(folder):
-    for name, texts in EXPECTED.items():
-        assert [number for number, _ in read_texts(folder / name)] == [*range(1, len(texts) + 1)]
-        assert [one.text for one in read_sentences(str(folder / name))] == texts
 
 
 def test_docx_that_is_too_large_or_hostile(tmp_path, monkeypatch):

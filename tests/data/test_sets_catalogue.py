@@ -37,10 +37,6 @@ entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package 
 def test_steps(tmp_path, name, before, after):
     (tmp_path / "raw").write_bytes(before)
     assert b"".join(step(name, tmp_path / "raw", partner=None, data=tmp_path)) == after
-
-
-def test_a_column_that_is_not_there(tmp_path):
-    (tmp_path / "raw").write_bytes(b"a\tb\n1\t2\n")
     with pytest.raises(CorpusError, match=r"raw:1: has no column gold_label"):
         step("column gold_label", tmp_path / "raw", partner=None, data=tmp_path)
 
@@ -67,6 +63,7 @@ def test_every_set_can_be_understood():
     for one in catalogue().values():
         assert one.address.startswith("https://"), one.name
         assert all((one.use, one.what, one.languages, one.unit, one.licence, one.redistribution)), one.name
+        assert len({one.source(path)[0] for path in one.files}) == len(one.files), one.name  # no two from one place
         assert bool(one.files) + bool(one.unpacked or one.hub) + bool(one.manual) == 1, one.name
         for path in one.files:
             where, how = one.source(path)
@@ -74,11 +71,6 @@ def test_every_set_can_be_understood():
             assert how.partition(" ")[0] in ("", "lf", "columns", "column", "unleaked"), path
             assert "\\" not in where
             assert not where.removesuffix(path).endswith(".xz") or path.endswith(".xz")
-
-
-def test_no_two_files_of_a_set_come_from_one_place():
-    for one in catalogue().values():
-        assert len({one.source(path)[0] for path in one.files}) == len(one.files), one.name
 
 
 def test_addresses_and_commands():

@@ -91,8 +91,10 @@ def test_what_is_there_is_not_fetched_again_however_it_is_packed(tmp_path, known
     assert set(web.asked) == {"/data.example/sets/two.txt"}
     assert files_in(tmp_path / "toy") == {"a/one.txt", "two.txt", "mine.txt", "SOURCE"}
     web.asked.clear()
+    (tmp_path / "toy" / "SOURCE").write_text("by hand\n")
     get("toy", tmp_path, network=network(web))
     assert not web.asked
+    assert (tmp_path / "toy" / "SOURCE").read_text() == "by hand\n"
 
 
 @pytest.mark.parametrize("other", ["one.txt", "one.txt.gz"])
@@ -111,6 +113,9 @@ def test_of_a_file_packed_in_several_ways_the_one_that_is_read_is_judged_and_rep
 
 def test_a_set_without_checksums_may_be_packed_too(tmp_path, known, web):
     one = known(entry(unpacked=(("two.txt", "two.txt"),), counts=(Count("two.txt", 1, 2),)))
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "x").write_text("x")
+    assert str(check(entry(), tmp_path)) == "toy: unknown: checksums not recorded"
     get("toy", tmp_path, network=network(web))
     plain = tmp_path / "toy" / "two.txt"
     plain.with_name("two.txt.xz").write_bytes(lzma.compress(plain.read_bytes()))
@@ -121,17 +126,6 @@ def test_a_set_without_checksums_may_be_packed_too(tmp_path, known, web):
     web.asked.clear()
     get("toy", tmp_path, network=network(web))
     assert not web.asked
-
-
-def test_the_source_of_a_copy_of_ones_own_is_left_as_it_is(tmp_path, known, web):
-    known(entry(), {"two.txt": TEXTS["two.txt"]})
-    folder = get("toy", tmp_path, network=network(web))
-    (folder / "SOURCE").write_text("by hand\n", encoding="utf-8")
-    get("toy", tmp_path, network=network(web))
-    assert (folder / "SOURCE").read_text(encoding="utf-8") == "by hand\n"
-    (folder / "two.txt").unlink()
-    get("toy", tmp_path, network=network(web))
-    assert (folder / "SOURCE").read_text(encoding="utf-8") == source(entries.find("toy"))
 
 
 def test_a_damaged_file_is_named_and_got_anew(tmp_path, known, web):
@@ -291,14 +285,6 @@ def test_a_first_download_is_remembered(tmp_path, known, web):
     with pytest.raises(CorpusError, match=rf"{LOCK}:1: "):
         check(one, tmp_path)
     assert present(one, tmp_path) == "part"
-
-
-def test_a_copy_that_nothing_is_known_of_is_not_called_right(tmp_path, known):
-    one = known(entry())
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "x").write_text("x")
-    assert str(check(one, tmp_path)) == "toy: unknown: checksums not recorded"
-    assert present(one, tmp_path) == "yes"
 
 
 def test_a_download_without_checksums_that_was_interrupted_is_not_there_whole(tmp_path, known, web):

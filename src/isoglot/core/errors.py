@@ -29,8 +29,7 @@ EXTRAS = {
     "openpyxl": "xlsx", "pyarrow": "parquet", "datasets": "datasets",
     "mwparserfromhell": "wikipedia", "wikipedia2vec": "wikipedia",
     "lxml": "documents", "polib": "documents", "sentencex": "documents",
-    "torch": "torch",
-    "transformers": "torch",
+    "torch": "torch", "transformers": "torch",
 }  # fmt: skip
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 

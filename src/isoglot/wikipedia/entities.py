@@ -83,12 +83,12 @@ def find(base: sqlite3.Connection, wiki: str, title: str) -> str | None:
 
 def types_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Types of those entities that have any, in the order of the input."""
-    found = {}
+    types = {}
     for entity in entities:
         row = base.execute("SELECT types FROM entities WHERE id = ?", (entity,)).fetchone()
         if row and row[0]:
-            found[entity] = tuple(row[0].split("\t"))
-    return found
+            types[entity] = tuple(row[0].split("\t"))
+    return types
 
 
 def labels_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, str]:

@@ -92,24 +92,19 @@ def read_moses(
     wanted = None if languages is None else canonical_list(languages, file=path)
     if wanted is not None and len(wanted) != 2:
         raise CorpusError(f"a pair has two languages, not {len(wanted)}: {', '.join(wanted)}", file=path)
-    files = _pair(Path(path), wanted) if other is None else _given(Path(path), Path(other), wanted)
+    if other is None:
+        files = _find_pair(Path(path), wanted)
+    else:
+        paths = [Path(path), Path(other) if Path(other).exists() else Path(path).parent / other]
+        codes = [split_name(file.name)[1] for file in paths]
+        if wanted is None and None in codes:
+            problem = "has no language at the end of its name; pass languages="
+            raise CorpusError(problem, file=paths[codes.index(None)])
+        files = list(zip(paths, wanted or [canonical(code or "") for code in codes], strict=True))
     yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
 
 
-def _given(path: Path, other: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
-    paths = (path, other if other.exists() else path.parent / other)
-    if wanted is not None:
-        return list(zip(paths, wanted, strict=True))
-    files = []
-    for path in paths:
-        _, code = split_name(path.name)
-        if code is None:
-            raise CorpusError("has no language at the end of its name; pass languages=", file=path)
-        files.append((path, canonical(code)))
-    return files
-
-
-def _pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
+def _find_pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
     found: dict[str, Path] = {}
     for file in sorted(prefix.parent.glob("*")) if prefix.parent.is_dir() else []:
         stem, code = split_name(file.name)
@@ -120,9 +115,8 @@ def _pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
     if missing or len(named) != 2:
         shown = ", ".join(file.name for file in found.values()) or "none"
         lacking = f"no file for {', '.join(missing)}" if missing else f"two files are needed, not {len(found)}"
-        raise CorpusError(
-            f"{lacking}; files {prefix.name}.<language> here: {shown}; pass languages= or other=", file=prefix
-        )
+        problem = f"{lacking}; files {prefix.name}.<language> here: {shown}; pass languages= or other="
+        raise CorpusError(problem, file=prefix)
     return [(found[language], language) for language in named]
 
 
@@ -155,15 +149,14 @@ def read_folder(
     named = {label: files for label, files in found.items() if sets is None or fnmatchcase(label, sets)}
     if not named:
         raise CorpusError(f"no set is named {sets!r}; there are: {shown}", file=root)
-    limited = (
-        [(files[code], code) for code in sorted(files) if wanted is None or matches(code, wanted)]
-        for files in named.values()
-    )
-    chosen = [files for files in limited if len(files) >= 2]
-    if not chosen:
+    empty = True
+    for files in named.values():
+        limited = [(files[code], code) for code in sorted(files) if wanted is None or matches(code, wanted)]
+        if len(limited) >= 2:
+            empty = False
+            yield from read_aligned(limited, skip_empty=skip_empty, counts=counts)
+    if empty:
         raise CorpusError(f"no set has two of the languages {', '.join(wanted or ())}", file=root)
-    for files in chosen:
-        yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
 
 
 def _sets(root: Path) -> dict[str, dict[str, Path]]:

@@ -25,21 +25,15 @@ def read_files(
 
     Raises `CorpusError` if the languages do not match the files, and for invalid files.
     """
+    each = [*languages] * len(files) if len(languages) == 1 else [*languages]
+    codes = each if len(each) == len(files) else [None] * len(files)  # None: there is not one for each
     if not parallel:
-        for place, file in enumerate(files):
-            yield from _read(file, _of(place, files, languages), languages, skip_empty=skip_empty)
+        for file, code in zip(files, codes, strict=True):
+            yield from _read(file, code, languages, skip_empty=skip_empty)
         return
-    named = [(file, _language(file, _of(place, files, languages), languages)) for place, file in enumerate(files)]
-    if len(named) < 2:
+    if len(files) < 2:
         raise CorpusError("parallel text needs two files or more, one for each language")
-    yield from read_aligned(named)
-
-
-def _of(place: int, files: Sequence[Path], languages: Sequence[str]) -> str | None:
-    """The language of a file: the only one, or the one at its place; None if there is not one for each."""
-    if len(languages) == 1:
-        return languages[0]
-    return languages[place] if len(languages) == len(files) else None
+    yield from read_aligned([(file, _language(file, code, languages)) for file, code in zip(files, codes, strict=True)])
 
 
 def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_empty: bool) -> Iterator[Group]:

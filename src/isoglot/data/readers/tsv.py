@@ -47,18 +47,17 @@ def read_tsv(
         return None if header else codes
 
     names, rows = read_table(path, columns, implied=implied)
-    if roles_in(names):
-        for line, cells in rows:
-            row: dict[str, Any] = dict(zip(names, cells, strict=True))
-            row |= {name: _number(name, row[name], path, line) for name in _NUMBERS if row.get(name, "").strip()}
-            try:
-                yield group_of(row, codes or (), skipped=skipped)
-            except CorpusError as error:
-                raise CorpusError(str(error), file=path, line=line) from None
+    if not roles_in(names):
+        langs = codes if codes is not None and len(codes) == len(names) else _columns(names, path, 1, skipped)
+        yield from (_group(cells, langs, path, line) for line, cells in rows)
         return
-    langs = codes if codes is not None and len(codes) == len(names) else _columns(names, path, 1, skipped)
     for line, cells in rows:
-        yield _group(cells, langs, path, line)
+        row: dict[str, Any] = dict(zip(names, cells, strict=True))
+        row |= {name: _number(name, row[name], path, line) for name in _NUMBERS if row.get(name, "").strip()}
+        try:
+            yield group_of(row, codes or (), skipped=skipped)
+        except CorpusError as error:
+            raise CorpusError(str(error), file=path, line=line) from None
 
 
 def _columns(

@@ -175,13 +175,13 @@ def command(name: str, *, data: str | Path = "DIR") -> str:
 
 def read_manifest(text: str, file: str | Path) -> dict[str, Content]:
     """Path -> content, of lines `sha256 TAB bytes TAB lines TAB path`. Raises `CorpusError` with file and line."""
-    found: dict[str, Content] = {}
+    contents: dict[str, Content] = {}
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         match = re.fullmatch(r"([0-9a-f]{64})\t(\d+)\t(\d+)\t(\S[^\t]*)", line)
         if match is None:
             raise CorpusError("not a line of checksums; delete the file and get the set again", file=file, line=number)
-        found[match[4]] = Content(match[1], int(match[2]), int(match[3]))
-    return found
+        contents[match[4]] = Content(match[1], int(match[2]), int(match[3]))
+    return contents
 
 
 def manifest(files: Mapping[str, Content] | Iterable[tuple[str, Content]]) -> str:
@@ -197,10 +197,7 @@ def _recorded(name: str) -> Mapping[str, Content]:
 
 
 def _entry(name: str, table: Mapping[str, Any]) -> DataSet:
-    parts: dict[str, Any] = {
-        "rules": tuple(Rule(*rule) for rule in table.get("rules", ())),
-        "unpacked": tuple(map(tuple, table.get("unpacked", ()))),
-        "counts": tuple(Count(*count) for count in table.get("counts", ())),
-        "hub": Hub(*table["hub"]) if "hub" in table else None,
-    }
+    parts: dict[str, Any] = {"hub": Hub(*table["hub"])} if "hub" in table else {}
+    for key, kind in (("rules", Rule), ("counts", Count), ("unpacked", lambda *pair: pair)):
+        parts[key] = tuple(kind(*values) for values in table.get(key, ()))
     return DataSet(name, **{**table, **parts})

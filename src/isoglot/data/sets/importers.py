@@ -417,9 +417,8 @@ def _sts17_tracks(data: Path) -> Iterator[Parts]:
     """SemEval 2017 by track. English comes first in tracks 2, 4b and 6; half of track 6 has no gold score."""
     parts: list[Part] = []
     for track, english_first in _TRACKS.items():
-        folders = (
-            f"{place}/STS2017.eval.v1.1" for place in ("sts17-official", ".", "sts17", "Sts2017", "data/Sts2017")
-        )
+        places = ("sts17-official", ".", "sts17", "Sts2017", "data/Sts2017")
+        folders = [f"{place}/STS2017.eval.v1.1" for place in places]
         if text := _find(data, folders, f"STS.input.track{track}.txt"):
             subset = f"{_subset(track.partition('.')[2])[0]}{'-4b' if '4b' in track else ''}"
             columns = replace(_SEMEVAL, beside_shorter=track[0] == "6")
@@ -446,10 +445,8 @@ def _is_first_sts22(paths: Sequence[Path]) -> None:
         raise CorpusError(f"{problem}; evaluate it as sts22", file=paths[0])
 
 
-_RELATED = (
-    "ces-sts-czech fas-parsinlu-qqp fin-turku hye-arpa kor-klue-sts mar-mahasts nld-sick-nl por-sick-br ron-ro-sts "
-    "swe-turku"
-)
+_RELATED = "ces-sts-czech fas-parsinlu-qqp fin-turku hye-arpa kor-klue-sts mar-mahasts nld-sick-nl"
+_RELATED += " por-sick-br ron-ro-sts swe-turku"
 
 
 def _similarity(data: Path) -> Iterator[Parts]:
@@ -568,11 +565,8 @@ class Importer:
         return found
 
 
-_HUB = "https://huggingface.co/datasets/mteb/{0} in a folder {0}"
-
-
 def _copy(name: str) -> str:
-    return _HUB.format(name)
+    return f"https://huggingface.co/datasets/mteb/{name} in a folder {name}"
 
 
 IMPORTERS: Mapping[str, Importer] = {
@@ -628,10 +622,8 @@ IMPORTERS: Mapping[str, Importer] = {
                 texts="sentence_A sentence_B", label="relatedness_score", scale=_SICK_SCALE),
             splits="sick-r-test=test_annotated sick-r-dev=trial", subset="eng")),
     **{
-        f"sts{year}-sts": Importer(
-            f"for spearman/all {_copy(f'sts{year}-sts')}", Copy(f"sts{year}-sts STS{year}", _JUDGED)
-        )
-        for year in range(12, 17)
+        f"{sts}-sts": Importer(f"for spearman/all {_copy(f'{sts}-sts')}", Copy(f"{sts}-sts {sts.upper()}", _JUDGED))
+        for sts in _CORPORA
     },
     "stsbenchmark-sts": Importer(_copy("stsbenchmark-sts"), Copy("stsbenchmark-sts STSBenchmark", _JUDGED)),
     "sickr-sts": Importer(_copy("sickr-sts"), Copy("sickr-sts SICK-R", replace(_JUDGED, scale=_SICK_SCALE))),

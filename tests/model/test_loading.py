@@ -352,7 +352,7 @@ REFUSED = [  # kind of model, what is changed in its folder, and the error
     ("static", text("tokenizer.json", "{}"), "model"),
     ("static", tensors(lambda _: False, other=torch.ones(2, 2)), "no embedding table, only other"),
     ("static", text("model.safetensors", "\0" * 4), "safetensors: can't be read"),
-    ("transformer", text("model.safetensors", "\0" * 99), "model.* cannot be read"),
+    ("transformer", text("model.safetensors", "\0" * 99), "model.* can't be read"),
     *((kind, tokenizer(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}), "tokenizer|cannot encode")
       for kind in ("static", "transformer")),  # the library panics when it reads this, and below when it tokenises
     ("static", tokenizer(model={"type": "Unigram", "unk_id": None, "vocab": [["x", -1.0]]}), "tokenizer|cannot encode"),

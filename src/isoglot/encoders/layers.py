@@ -124,12 +124,8 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file. Raises EncoderError."""
     from safetensors.torch import load_file
 
-    try:
+    with configs.reading(file):
         return load_file(file)
-    except Exception as error:  # the reader has exceptions of its own
-        raise EncoderError(
-            f"{file.parent}: the weights cannot be read: {error}; save or download the model again"
-        ) from error
 
 
 def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:

@@ -360,9 +360,9 @@ def surroundings(folder: Path):
 
 
 @cache
-def make_once(factory: pytest.TempPathFactory) -> Path:
+def make_once(base: Path) -> Path:
     """The folder of all modules of a session, whose world is made once."""
-    folder = factory.mktemp("hostile")
+    folder = base / "hostile"
     with surroundings(folder) as standing:
         make_world(standing.here, standing.call)
         shutil.copytree(standing.here, standing.kept, symlinks=True)
@@ -371,5 +371,5 @@ def make_once(factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory):
-    with surroundings(make_once(tmp_path_factory)) as found:
+    with surroundings(make_once(tmp_path_factory.getbasetemp())) as found:
         yield found

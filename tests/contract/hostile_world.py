@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -309,7 +310,8 @@ class Standing:
         sys.argv, (sys.stdin, sys.stdout, sys.stderr) = ["isoglot", *words], streams
         code: object = 0
         try:
-            with limited(0.4 if "serve" in words else SECONDS, interrupt="serve" in words), warnings.catch_warnings():
+            prints = (lambda: b"http" in streams[1].buffer.getvalue()) if "serve" in words else None
+            with limited(SECONDS, prints), warnings.catch_warnings():
                 command_line.main()
         except SystemExit as end:
             code = end.code
@@ -322,17 +324,20 @@ class Standing:
 
 
 @contextmanager
-def limited(seconds: float, *, interrupt: bool):
-    """End what takes longer: with Ctrl-C what waits for it, else with an error."""
+def limited(seconds: float, serves=None):
+    """End what takes longer with an error, and a server with Ctrl-C, some time after `serves` says that it is one."""
+    ends, is_ready = time.monotonic() + seconds, False
 
     def ring(*_: object) -> None:
-        if interrupt:
+        nonlocal is_ready
+        if is_ready:
             signal.raise_signal(signal.SIGINT)
-        else:
+        elif serves is None or time.monotonic() > ends:
             pytest.fail(f"takes more than {seconds} s")
+        is_ready = serves is not None and serves()
 
     old = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
+    signal.setitimer(signal.ITIMER_REAL, seconds if serves is None else 0.2, 1 if serves is None else 0.2)
     try:
         yield
     finally:
@@ -355,9 +360,9 @@ def surroundings(folder: Path):
 
 
 @cache
-def make_once(factory: pytest.TempPathFactory) -> Path:
+def make_once(base: Path) -> Path:
     """The folder of all modules of a session, whose world is made once."""
-    folder = factory.mktemp("hostile")
+    folder = base / "hostile"
     with surroundings(folder) as standing:
         make_world(standing.here, standing.call)
         shutil.copytree(standing.here, standing.kept, symlinks=True)
@@ -366,5 +371,5 @@ def make_once(factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory):
-    with surroundings(make_once(tmp_path_factory)) as found:
+    with surroundings(make_once(tmp_path_factory.getbasetemp())) as found:
         yield found

@@ -99,7 +99,7 @@ def average(models: list[str], *, output: Output, weights: str = "") -> None:
     """
     from isoglot import encoders
     from isoglot.core.errors import EncoderError
-    from isoglot.data.files import check_output, exclusive
+    from isoglot.data.files import check_output
     from isoglot.model import layout
 
     try:
@@ -107,13 +107,11 @@ def average(models: list[str], *, output: Output, weights: str = "") -> None:
     except ValueError as error:
         raise typer.BadParameter(f"--weights {weights}: expected numbers separated by commas") from error
     check_output(output, inputs=models, folder=True, whole=True)
-    with exclusive(output):
-        layout.prepare(output)
+    with layout.replacing(output) as new:
         try:
-            mean = encoders.average(models, shares)
+            encoders.average(models, shares).save(new)
         except ValueError as error:
             raise EncoderError(str(error)) from error
-        mean.save(output)
     say(f"mean of {len(models)} models: {output}")
 
 
@@ -149,14 +147,18 @@ def trim(
     words  model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
     """
     from isoglot.core.errors import EncoderError
-    from isoglot.data.files import check_output, exclusive
+    from isoglot.data.files import check_output
     from isoglot.data.readers.files import read_files
     from isoglot.encoders import trim as trimming
     from isoglot.model import layout
 
     model, files = model_and_files(words)
     check_output(output, inputs=[model, *files], folder=True, whole=True)
-    with exclusive(output), from_stdin(*map(Path, files)) as corpus:
+    with (
+        layout.replacing(output) as new,
+        from_stdin(*map(Path, files)) as corpus,
+        Progress("reading", unit="sentences") as progress,
+    ):
 
         class Texts:
             """The sentences of the corpus; read a second time to check the result."""
@@ -164,12 +166,10 @@ def trim(
             def __iter__(self) -> Iterator[str]:
                 return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
 
-        layout.prepare(output)
         encoder = open_encoder(model, **opening)
         try:
-            with Progress("reading", unit="sentences") as progress:
-                trimmed = trimming(encoder, Texts(), progress=progress, **settings)
+            trimmed = trimming(encoder, Texts(), progress=progress, **settings)
         except EncoderError as error:
             raise EncoderError(f"{model}: {error}") from error
-        trimmed.encoder.save(output)
+        trimmed.encoder.save(new)
     say(f"{trimmed}: {output}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoglot.core.errors import CorpusError, EncoderError, OutputError
+from isoglot.core.errors import CorpusError, MissingExtraError, OutputError
 from isoglot.data import entity_vectors
 from isoglot.data.entity_vectors import align, read_vectors, write_vectors
 from isoglot.wikipedia.entities import titles_of
@@ -193,9 +193,9 @@ def test_tables_that_are_none(tmp_path, table, message):
 
 def test_without_the_library_the_line_to_type_is_told(folder, monkeypatch):
     def absent(name):
-        raise ImportError(f"No module named {name!r}")
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     (folder / "v.pkl").write_bytes(b"\x80\x04N.")
     monkeypatch.setattr(entity_vectors, "import_module", absent)
-    with pytest.raises(EncoderError, match=r'pip install "isoglot\[wikipedia\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[wikipedia\]"'):
         align(folder / "v.pkl", folder, allow_pickle=True)

@@ -10,12 +10,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import CutShortError
 from isoglot.data.numbers import whole
 from isoglot.data.xml_stream import read_events
 from isoglot.wikipedia.titles import WIKIS, Names, language_of
+
+T = TypeVar("T")
 
 # Elements whose text is kept until the page is complete.
 _FIELDS = frozenset({"page", "title", "ns", "text", "dbname", "base", "namespace"})
@@ -54,7 +57,7 @@ def open_dump(name: str, *, project: str = "wikipedia") -> Dump:
     path = Path(rest if equals and not Path(name).exists() else name)
     wanted = code.strip().lower().replace("_", "-") if path != Path(name) else ""
     head = _Head()
-    next(_read(path, head, lambda _message: None), None)
+    next(_read(path, head), None)
     wiki = wanted or head.find_wiki(project, path)
     return Dump(path, Names(wiki, head.namespaces, head.first_letter), language_of(wiki, file=path))
 
@@ -64,7 +67,20 @@ def pages(dump: Dump, report: Callable[[str], None]) -> Iterator[Page]:
 
     Raises `CorpusError` with the line for malformed XML (see `read_events`) and for a namespace without a number.
     """
-    yield from filter(None, _read(dump.path, _Head(), report))
+    yield from filter(None, until_cut(_read(dump.path, _Head()), report))
+
+
+def until_cut(items: Iterator[T], report: Callable[[str], None]) -> Iterator[T]:
+    """The items of a file; if it is truncated after one of them, `report` is called instead of an error."""
+    begun = False
+    try:
+        for item in items:
+            begun = True
+            yield item
+    except CutShortError as error:
+        if not begun:
+            raise
+        report(str(error).partition(";")[0] + "; the complete part was read")
 
 
 @dataclass(slots=True)
@@ -100,26 +116,21 @@ class _Head:
             self.first_letter = attributes.get("case", "first-letter") == "first-letter"
 
 
-def _read(path: Path, head: _Head, report: Callable[[str], None]) -> Iterator[Page | None]:
+def _read(path: Path, head: _Head) -> Iterator[Page | None]:
     """The pages, and None before each."""
-    fields, begun = head.fields, False
-    try:
-        for tag, line, text, attributes in _read_tags(path):
-            if tag == "mediawiki":
-                head.lang = attributes.get("xml:lang", "")
-            elif tag == "page":
-                fields, begun = {}, True
-                yield None
-            elif tag == "/page":
-                yield _page(fields, head, path, line)
-            elif tag == "/namespace":
-                head.add_namespace(text, attributes, path, line)
-            elif tag[0] == "/":
-                fields[tag[1:]] = attributes.get("title", "") if tag == "/redirect" else text
-    except CutShortError as error:
-        if not begun:
-            raise
-        report(str(error).partition(";")[0] + "; the complete part was read")
+    fields = head.fields
+    for tag, line, text, attributes in _read_tags(path):
+        if tag == "mediawiki":
+            head.lang = attributes.get("xml:lang", "")
+        elif tag == "page":
+            fields = {}
+            yield None
+        elif tag == "/page":
+            yield _page(fields, head, path, line)
+        elif tag == "/namespace":
+            head.add_namespace(text, attributes, path, line)
+        elif tag[0] == "/":
+            fields[tag[1:]] = attributes.get("title", "") if tag == "/redirect" else text
 
 
 def _read_tags(path: Path) -> Iterator[tuple[str, int, str, Mapping[str, str]]]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import CutShortError, atomic_write, read_lines
+from isoglot.data.files import atomic_write, read_lines
+from isoglot.wikipedia.dump import until_cut
 from isoglot.wikipedia.titles import Names, key_of, normal
 
 HOPS = 8  # of redirects to redirects
@@ -137,7 +138,7 @@ def wikidata_lines(path: Path, report: Callable[[str], None]) -> Iterator[Line]:
     """
     held: Line | None = None
     only = True
-    for number, text in _lines(path, report):
+    for number, text in until_cut(read_lines(path), report):
         text = text.strip().rstrip(",")
         if text in ("", "[", "]"):
             continue
@@ -209,18 +210,6 @@ def type_rows(path: Path) -> Iterator[Entity]:
         if not name.strip() or not types:
             raise CorpusError("a line must be: id, tab, ids of its types", file=path, line=number)
         yield Entity(name.strip(), {}, types)
-
-
-def _lines(path: Path, report: Callable[[str], None]) -> Iterator[tuple[int, str]]:
-    begun = False
-    try:
-        for number, text in read_lines(path):
-            begun = True
-            yield number, text
-    except CutShortError as error:
-        if not begun:
-            raise
-        report(str(error).partition(";")[0] + "; the complete part was read")
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

@@ -64,12 +64,12 @@ def _part(
     return Part(split, subset, languages, tuple(files), rows, labelled=bool(of.label))
 
 
-def _has_labels(path: Path) -> bool:
-    """Whether the first line has a column for a label. True for an unreadable file, so that reading it raises."""
+def _width(path: Path) -> int:
+    """The number of cells of the first line; 3, as with a label, for an unreadable file, so that reading it raises."""
     try:
-        return len(next(read_lines(path))[1].split("\t")) > 2
+        return len(next(read_lines(path))[1].split("\t"))
     except CorpusError:
-        return True
+        return 3
 
 
 _PLAIN = Columns(id="#")  # one sentence per line
@@ -125,7 +125,7 @@ class Layout:
             columns = self.columns if isinstance(self.columns, Columns) else self.columns(path)
             second = self.beside.format(**names) if columns.beside else ""
             beside = _find(path.parent, ("",), second) if second else None
-            if self.labels != "all" and beside is None and not _has_labels(path):
+            if self.labels != "all" and beside is None and _width(path) < 3:
                 if self.labels == "only":
                     continue
                 columns, second = replace(columns, label=""), ""
@@ -201,15 +201,9 @@ def _pairs_with(*classes: str) -> Callable[[Path], Columns]:
     """Two sentences and a label in columns of a file, or under PAWS-X's header, or with the labels in a second file."""
 
     def columns(path: Path) -> Columns:
-        try:
-            width = len(next(read_lines(path))[1].split("\t"))
-        except CorpusError:  # raised again when its rows are read
-            width = 3
-        names = "sentence1 sentence2" if width == 2 else "sentence1 sentence2 label"
-        beside = "label" if width == 2 else ""
-        return Columns(
-            names, header=width > 3, texts="sentence1 sentence2", label="label", beside=beside, classes=classes
-        )
+        width, texts = _width(path), "sentence1 sentence2"
+        names, beside = (texts, "label") if width == 2 else (f"{texts} label", "")
+        return Columns(names, header=width > 3, texts=texts, label="label", beside=beside, classes=classes)
 
     return columns
 

@@ -34,7 +34,8 @@ def align(
     options.check_stdout(output, as_json)
     model, files = options.model_and_files(words, most=2)
     if len(files) < 2:
-        raise IsoglotError(f"align: {files[0]} is the only file; pass both versions of the document")
+        taken = f", since {model} is not one" if words[0] == model else ""
+        raise IsoglotError(f"align: {files[0]} is the only file{taken}; pass both versions of the document")
     with (
         console.Progress("encoding", unit="texts") as bar,
         console.from_stdin(*map(Path, files)) as texts,

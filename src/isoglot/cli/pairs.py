@@ -108,7 +108,8 @@ def align(
     check_stdout(output, as_json)
     model, files = model_and_files(words, most=2)
     if len(files) < 2:
-        raise IsoglotError(f"align: {files[0]} is the only file; pass both versions of the document")
+        taken = f", since {model} is not one" if words[0] == model else ""
+        raise IsoglotError(f"align: {files[0]} is the only file{taken}; pass both versions of the document")
     with (
         Progress("encoding", unit="texts") as bar,
         from_stdin(*map(Path, files)) as texts,

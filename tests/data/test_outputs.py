@@ -128,6 +128,7 @@ def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
     def work():
         with temporary_folder(tmp_path / "out") as folder:
             (folder / "half").write_text("x")
+            assert list(tmp_path.glob(".out.*.tmp")) == [folder]  # those of others are gone: they take room
 
     for change in range(3, 12):
         killed_before(change, work)

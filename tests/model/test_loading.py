@@ -351,7 +351,7 @@ REFUSED = [  # kind of model, what is changed in its folder, and the error
     ("towers", tower_in_itself, "a tower cannot be towers"),
     ("static", text("tokenizer.json", "{}"), "model"),
     ("static", tensors(lambda _: False, other=torch.ones(2, 2)), "no embedding table, only other"),
-    ("static", text("model.safetensors", "\0" * 4), "safetensors: can't be read"),
+    ("static", text("model.safetensors", "\0" * 4), "weights cannot be read"),
     ("transformer", text("model.safetensors", "\0" * 99), "model.* cannot be read"),
     *((kind, tokenizer(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}), "tokenizer|cannot encode")
       for kind in ("static", "transformer")),  # the library panics when it reads this, and below when it tokenises

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,11 +28,6 @@ def encoder(toy_transformer):
 
 def test_encode_is_a_method_and_a_function(encoder):
     np.testing.assert_array_equal(encoder.encode(SENTENCES), isoglot.encode(encoder, SENTENCES))
-
-
-@pytest.mark.parametrize("texts", [tuple(SENTENCES), pd.Series(SENTENCES), np.array(SENTENCES), iter(SENTENCES)])
-def test_texts_may_be_any_iterable(encoder, texts):
-    np.testing.assert_allclose(encoder.encode(texts), encoder.encode(SENTENCES), atol=1e-6)
 
 
 def test_batch_size_bounds_the_texts_of_a_chunk(encoder, toy_static):
@@ -76,23 +69,6 @@ def test_prompts_are_saved_and_opened(encoder, tmp_path):
     assert (opened.prompt, dict(opened.prompts)) == ("q: ", {**PROMPTS, "document": "p: "})
 
 
-def test_threads_with_different_prompts_get_their_own_vectors(encoder):
-    wanted = {name: encoder.encode(SENTENCES, prompt_name=name) for name in PROMPTS}
-    wrong = []
-
-    def work(name):
-        for _ in range(5):
-            if not np.array_equal(encoder.encode(SENTENCES, prompt_name=name), wanted[name]):
-                wrong.append(name)
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in PROMPTS]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
 def test_similarity_of_texts_and_vectors(encoder):
     rows = encoder.encode(SENTENCES)
     cosines = encoder.similarity(SENTENCES, rows)
@@ -108,17 +84,6 @@ def test_similarity_of_texts_and_vectors(encoder):
     for compare in (encoder.similarity, encoder.similarity_pairwise):
         with pytest.raises(ValueError, match=r"\(10, 16\) and \(10, 3\)"):
             compare(SENTENCES, rows[:, :3])
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        pd.Series, np.array, iter, tuple, lambda texts: (text for text in texts), lambda texts: np.array(texts, object),
-    ],
-)  # fmt: skip
-def test_similarity_takes_all_texts_that_encode_takes(encoder, given):
-    np.testing.assert_array_equal(encoder.similarity(given(SENTENCES), given(SENTENCES)),
-                                  encoder.similarity(SENTENCES, SENTENCES))  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -158,24 +123,6 @@ def test_a_length_below_one_is_refused(toy_static):
     assert toy_static.max_length == before
 
 
-@pytest.mark.parametrize("texts", [5, None, b"bytes", {"a": "b"}, 1.5])
-def test_what_is_not_texts_is_a_type_error(encoder, texts):
-    with pytest.raises(TypeError, match="None" if texts is None else type(texts).__name__):
-        encoder.encode(texts)
-
-
-@pytest.mark.parametrize("model", ["multilingual-e5-small", Path("model"), ["a"], None])
-def test_encode_without_an_encoder_is_a_type_error(model):
-    with pytest.raises(TypeError, match=r"isoglot\.load\("):
-        isoglot.encode(model, ["a text"])
-
-
-@pytest.mark.parametrize("model", [["text"], 5, {"a": 1}])
-def test_load_without_a_name_is_a_type_error(model):
-    with pytest.raises(TypeError, match="load"):
-        isoglot.load(model)
-
-
 def test_a_file_of_text_is_not_a_model(tmp_path):
     (tmp_path / "english.txt").write_text("The cat sits.\n")
     with pytest.raises(EncoderError, match=r"english\.txt.*model comes first"):
@@ -188,12 +135,8 @@ def test_without_a_name_the_environment_names_the_model(monkeypatch, tmp_path):
     assert (isoglot.load().dim, isoglot.load().name) == (8, "small")
 
 
-def test_equal_encoders_are_one(toy_static):
-    assert toy_static.identity() == copy.deepcopy(toy_static).identity()
-
-
 def test_a_changed_weight_prompt_or_ending_is_another(toy_static):
-    seen = {toy_static.identity()}
+    seen = {toy_static.identity(), copy.deepcopy(toy_static).identity()}
     for change in (
         lambda e: e.table.data[3].add_(1e-3),
         lambda e: setattr(e, "prompt", "query: "),

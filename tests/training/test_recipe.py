@@ -118,17 +118,6 @@ def test_a_task_that_is_not_there_is_no_leak(file, name, part):
         corpus_of(recipe, recipe.stages[0].streams[0]).check()
 
 
-def test_several_stages(file):
-    text = MINIMAL.replace("[[streams]]", "[[stages]]\nsteps = 5\n[[stages.streams]]").replace("epochs = 1", "")
-    file.write_text(text.replace("[optimizer]", "[stages.optimizer]"))
-    assert [stage.steps for stage in load(file).stages] == [5]
-
-
-def test_settings_are_frozen(file):
-    with pytest.raises(ValueError, match="frozen"):
-        load(file).seed = 3
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -142,6 +131,7 @@ def test_settings_are_frozen(file):
         ("extend=x", r"extend: no such setting \(value 'x'\); did you mean 'extends'\?"),
         ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
         ("evaluation.every=4", r"evaluation\.data: missing"),
+        ("batching={size=4, rows='matching', most=2}", "most"),
     ],
 )
 def test_errors_name_key_value_and_what_is_near(file, change, message):
@@ -166,11 +156,6 @@ def test_a_base_in_another_folder_names_its_own_files_and_any_task(file):
         assert load(file).stages[0].streams[0].leakage == wanted
 
 
-def test_pairs_by_matching_take_whole_groups(file):
-    with pytest.raises(RecipeError, match="most"):
-        load(file, ["streams.0.batching={size=4, rows='matching', most=2}"])
-
-
 def test_overrides_take_toml_values(file):
     recipe = load(file, ["optimizer.lr=1e-4", "name=other", "streams.0.batching.size=64", "streams.0.join=true"])
     assert (recipe.stages[0].optimizer.lr, recipe.name) == (1e-4, "other")
@@ -186,18 +171,6 @@ def test_overrides_reach_the_only_stream(file):
     assert (stage.streams[0].batching.most, stage.streams[0].batching.size) == (2, 32)
     with pytest.raises(RecipeError, match="--set batching"):
         load("cpu/mpcl-warmup", ["batching.size=64"])
-
-
-@pytest.mark.parametrize("change", ["lr", "streams.7.join=true", "name.x=1"])
-def test_overrides_that_lead_nowhere(file, change):
-    with pytest.raises(RecipeError, match="--set"):
-        load(file, [change])
-
-
-def test_broken_toml_is_named_with_its_line(file):
-    file.write_text(MINIMAL + "\nlr = = 3")
-    with pytest.raises(RecipeError, match=r"not valid TOML.*line"):
-        load(file)
 
 
 def test_streams_beside_stages_are_refused():

@@ -28,6 +28,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import card, configs, layout, packaged, packed
 from isoglot.model.finding import default_name, find, folder_name
+from isoglot.model.static import StaticModel
 from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer
 
 
@@ -192,7 +193,7 @@ def _first(folder: Path, modules: list[layout.Module], pooling: str | None, give
     if first == "Transformer":
         return _transformer(modules[0].folder, modules[1:], pooling, given)
     if first == "StaticEmbedding":
-        return _static(modules, pooling, given)
+        return _static(folder, modules, pooling, given)
     if first == "UseEncoder":
         from isoglot.encoders.converters import UseEncoder
 
@@ -388,34 +389,20 @@ def _try(encoder: Encoder, folder: Path) -> None:
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")
 
 
-def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> StaticEncoder:
-    from tokenizers import Tokenizer
-
-    folder, after = modules[0].folder, {module.kind for module in modules[1:]}
+def _static(folder: Path, modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> StaticEncoder:
+    after = {module.kind for module in modules[1:]} - {"Normalize"}
     _refuse_unknown(StaticEncoder, folder, given)
-    if after - {"Normalize"}:
-        raise EncoderError(f"{folder}: {', '.join(sorted(after - {'Normalize'}))} after a static table is not run here")
+    if after:
+        raise EncoderError(f"{folder}: {', '.join(sorted(after))} after a static table is not run here")
     if pooling not in (None, "mean"):
         raise EncoderError(
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
         )
-    weights = read_weights(folder)
-    table = weights.get("embedding.weight", weights.get("embeddings"))
-    if table is None:
-        raise EncoderError(
-            f"{folder}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
-        )
+    saved = StaticModel.open(modules, folder, {})
     try:
-        with packed.tokenizer_file(folder) as file:
-            tokenizer = Tokenizer.from_file(str(file))
-        length = (tokenizer.truncation or {}).get("max_length", 8192)
-        disable_extras(tokenizer)
-        require_tokenizer(tokenizer, len(table), folder)
-        settings = {"max_length": length, "normalizes": "Normalize" in after, **given}
-        return StaticEncoder(table.float(), tokenizer, **settings)
-    except EncoderError:
-        raise
-    except Exception as error:  # tokenizers raises bare Exceptions
+        settings = {"max_length": saved.max_length, "normalizes": saved.normalizes, **given}
+        return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **settings)
+    except (TypeError, ValueError) as error:
         raise EncoderError(f"{folder}: {_one_line(error)}") from error
 
 

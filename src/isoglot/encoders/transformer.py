@@ -225,7 +225,9 @@ class TransformerEncoder(Encoder):
             merged.save_pretrained(folder)
         self.write_settings(folder, name=name)
         if self.adapter is not None and self.origin:
-            adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
+            kept = {key: getattr(self, key) for key in ("pooling", "max_length", "prompt", "prompts", "layers")}
+            settings = {"name": name or "", **kept}
+            adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, settings)
 
     def write_settings(self, folder: Path, *, name: str | None = None) -> None:
         """Write all files of a saved model but the weights of the backbone."""
@@ -247,13 +249,6 @@ class TransformerEncoder(Encoder):
         denses = [folder / path for kind, path in kinds if kind == "Dense"]
         for place, projection in zip(denses, self.projections, strict=True):
             write_dense(place, cast(Dense, projection))
-
-    def _settings(self, name: str | None) -> dict[str, Any]:
-        """The settings and weights of the adapter."""
-        return {
-            "name": name or "", "pooling": self.pooling, "max_length": self.max_length, "prompt": self.prompt,
-            "prompts": self.prompts, "layers": self.layers,
-        }  # fmt: skip
 
     @property
     def _lacks_pooler(self) -> bool:

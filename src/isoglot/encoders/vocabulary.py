@@ -56,7 +56,7 @@ class Trimmed:
         same = "vectors of the corpus unchanged" if self.minimum_count == 1 else rare
         return (
             f"{self.texts:,} sentences use {len(self.rows):,} of {self.pieces:,} pieces: "
-            f"{self.weights / 1e6:,.2f} to {_size(self.encoder) / 1e6:,.2f} million weights, {same}"
+            f"{self.weights / 1e6:,.2f} to {self.encoder.parameters_count / 1e6:,.2f} million weights, {same}"
         )
 
 
@@ -94,7 +94,7 @@ def trim(
     met |= used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
     met |= set(range(min(first, _backend(inner).get_vocab_size())))
     trimmed, rows = cut_to(encoder, met, keep_characters=keep_characters)
-    found = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, _size(encoder), minimum_count)
+    found = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, encoder.parameters_count, minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
         check(encoder, found, texts, progress=progress)
     return found
@@ -124,10 +124,6 @@ def cut_to(
     rows = np.array([*dict.fromkeys([*head, *sorted(wanted)])], np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
     return _copied(encoder, inner, cut(state, new), new), rows
-
-
-def _size(encoder: Encoder) -> int:
-    return sum(weight.numel() for weight in encoder.parameters())
 
 
 def check(before: Encoder, after: Trimmed, texts: Iterable[str], *, progress: Progress | None = None) -> None:
@@ -189,7 +185,9 @@ def _copied(
     if isinstance(inner, StaticEncoder):
         tables = [inner.table, inner.token_weights]
     else:
-        tables, whole = [inner.backbone.get_input_embeddings().weight], _saved(tokenizer, inner.tokenizer)
+        tables, old = [inner.backbone.get_input_embeddings().weight], inner.tokenizer
+        named = {name: token for name, token in old.special_tokens_map.items() if isinstance(token, str)}
+        whole = SavedTokenizer(tokenizer, old.model_max_length, tuple(old.model_input_names), named)
     memo: dict[int, Any] = {id(inner.tokenizer): whole}  # deepcopy takes these as copied already
     for table in tables:
         if table is not None:
@@ -206,12 +204,6 @@ def _copied(
         words.padding_idx = None if words.padding_idx is None else new[words.padding_idx]
         part.pad = new[part.pad]
     return out
-
-
-def _saved(tokenizer: Tokenizer, old: Any) -> SavedTokenizer:
-    """The tokenizer with the settings of the old one."""
-    named = {name: token for name, token in old.special_tokens_map.items() if isinstance(token, str)}
-    return SavedTokenizer(tokenizer, old.model_max_length, tuple(old.model_input_names), named)
 
 
 # Pieces of a tokenizer
@@ -346,15 +338,8 @@ def cut(state: Mapping[str, Any], new: Mapping[int, int]) -> Tokenizer:
         model["merges"] = [(a, b) for a, b in model["merges"] if {a, b, _product(a, b, model)} <= there]
     added = [{**token, "id": new[token["id"]]} for token in state["added_tokens"]]
     around = _renumbered(state["post_processor"], new)
-    whole = {
-        **state,
-        "padding": None,
-        "truncation": None,
-        "model": model,
-        "added_tokens": added,
-        "post_processor": around,
-    }
-    return Tokenizer.from_str(json.dumps(whole))
+    changes = {"model": model, "added_tokens": added, "post_processor": around, "padding": None, "truncation": None}
+    return Tokenizer.from_str(json.dumps({**state, **changes}))
 
 
 def _renumbered(processor: Mapping[str, Any] | None, new: Mapping[int, int]) -> dict[str, Any] | None:

@@ -172,7 +172,12 @@ class Selector:
     def __init__(self, choices: Sequence[Choice], output: Path) -> None:
         self.choices = list(choices)
         for place, choice in enumerate(self.choices):
-            choice.folder = output / "best" / _folder(choice.name) if place else output / "model"
+            if place and (choice.name in ("", ".", "..") or any(letter in choice.name for letter in "/\\\0")):
+                raise RecipeError(
+                    f"evaluation.name: {shown(choice.name)} cannot be a folder in best/; name every choice but the "
+                    "first, for example sts22"
+                )
+            choice.folder = output / "best" / choice.name if place else output / "model"
             for dev in choice.devs:
                 dev.check_data()
 
@@ -222,13 +227,3 @@ class Selector:
             best = state[choice.name]["best"]  # NaN in checkpoints of versions that kept one
             choice.best = best if math.isfinite(choice.cost(best)) else None
             choice.since = state[choice.name]["since"]
-
-
-def _folder(name: str) -> str:
-    """The name of a choice, if it can be that of a folder."""
-    if name in ("", ".", "..") or any(letter in name for letter in "/\\\0"):
-        raise RecipeError(
-            f"evaluation.name: {shown(name)} cannot be a folder in best/; name every choice but the first, "
-            "for example sts22"
-        )
-    return name

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -200,8 +200,8 @@ class Run:
         if self.saved is not None:
             self.encoder.load_state_dict(self.saved["encoder"])
             selector.restore(self.saved["selector"])
-            place = self.saved["state"]
-            self.state = State(place["stage"], place["step"], place["done"], [Position(*p) for p in place["positions"]])
+            state = self.saved["state"]
+            self.state = State(**{**state, "positions": [Position(*numbers) for numbers in state["positions"]]})
             self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
         self.base = self.encoder.name
@@ -363,12 +363,7 @@ class Run:
                 "selector": self.selector.snapshot(),
                 "data": {name: entry.model_dump() for name, entry in self.data.items()},
                 "random": random,
-                "state": {
-                    "stage": self.state.stage,
-                    "step": self.state.step,
-                    "done": self.state.done,
-                    "positions": [(p.epoch, p.pool, p.batch) for p in (stream.position for stream in self.streams)],
-                },
+                "state": {**asdict(self.state), "positions": [astuple(stream.position) for stream in self.streams]},
             }
             checkpoint.save(self.output / "checkpoints", self.state.overall, state)
         ranks.wait()

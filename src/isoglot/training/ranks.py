@@ -219,13 +219,10 @@ def average_gradients(module: nn.Module) -> None:
     """
     if world() == 1:
         return
-    held = [parameter for parameter in module.parameters() if parameter.grad is not None]  # the same on every rank
-    sent = [_send(bucket) for bucket in _buckets([parameter for parameter in held if not _sparse(parameter)])]
-    for receive in sent:
-        receive()
-    for parameter in held:
-        grad = _sum_sparse(parameter) if _sparse(parameter) else cast(Tensor, parameter.grad)
-        parameter.grad = grad / world()
+    GradientSum(module).finish()
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            parameter.grad = parameter.grad / world()
 
 
 def _sparse(parameter: Tensor) -> bool:

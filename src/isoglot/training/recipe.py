@@ -422,13 +422,10 @@ def _explain(error: Any) -> str:
     if error["type"] == "missing":
         return f"{'streams' if key == 'stages' else key}: missing required key"
     if error["type"] == "union_tag_not_found":
-        part = error["ctx"]["discriminator"].strip("'")
-        return f"{key}.{part}: missing required key"
+        return f"{key}.kind: missing required key"
     if error["type"] == "union_tag_invalid":
-        context = error["ctx"]
-        part = context["discriminator"].strip("'")
-        kinds = [word.strip(" '") for word in context["expected_tags"].split(",")]
-        return f"{key}.{part}: unknown {part} {shown(context['tag'])}; {nearest(str(context['tag']), kinds)}"
+        kind = str(error["ctx"]["tag"])
+        return f"{key}.kind: unknown kind {shown(kind)}; {nearest(kind, KINDS)}"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in BOUNDS:
         (limit,) = error["ctx"].values()

@@ -43,7 +43,14 @@ from isoglot.training.progress import Display, Report, Status
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipes import choices_of, copies_of
 from isoglot.training.record import Outcome
-from isoglot.training.settings import MEMORY, ObjectiveSettings, Recipe
+from isoglot.training.settings import (
+    MEMORY,
+    EvaluationSettings,
+    ObjectiveSettings,
+    Recipe,
+    SourceSettings,
+    TeacherSettings,
+)
 
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
@@ -247,39 +254,33 @@ def _describe_call(encoder: Encoder, call: SimpleNamespace) -> Recipe:
 
     def build(groups: list[Group], views: int, every: int) -> Recipe:
         stream = {
-            "name": "data", "sources": ({"reader": MEMORY, "path": "data"},), "objectives": objectives,
+            "name": "data",
+            "sources": (SourceSettings(reader=MEMORY, path="data").holding(MemorySource(groups)),),
             "batching": {"size": call.batch_size, "views": views},
-            "teacher": None if teacher is None else {"model": "teacher"},
+            "objectives": objectives,
+            "teacher": None if teacher is None else TeacherSettings(model="teacher").holding(teacher),
+        }
+        optimizer = {
+            "lr": rate if call.lr is None else call.lr, "warmup": call.warmup,
+            "precision": PRECISIONS.get(call.precision, call.precision),
         }  # fmt: skip
-        of_each = {"metric": None, "subset": "", "every": every, "patience": call.patience}
-        content = {
-            "name": MEMORY,
-            "seed": call.seed or 0,
+        evaluation = [
+            EvaluationSettings(
+                task=task.name, metric=None, subset="", data=data, languages=codes, every=every, patience=call.patience
+            ).holding(task)
+            for task, data, codes in tasks
+        ]
+        recipe = Recipe.model_validate({
+            "name": MEMORY, "seed": call.seed or 0, "streams": [stream], "optimizer": optimizer, "steps": call.steps,
+            "epochs": 1.0 if call.epochs is None and call.steps is None else call.epochs,
             "encoder": {
                 "kind": "twins" if len(encoder.exports()) == 2 else "transformer", "model": "encoder",
                 "adapter": call.adapter, "train_layers": call.train_layers,
                 "freeze_embeddings": call.freeze_embeddings,
             },
-            "streams": (stream,),
-            "optimizer": {
-                "lr": rate if call.lr is None else call.lr, "warmup": call.warmup,
-                "precision": PRECISIONS.get(call.precision, call.precision),
-            },
-            "epochs": 1.0 if call.epochs is None and call.steps is None else call.epochs,
-            "steps": call.steps,
-            "evaluation": tuple(
-                {"task": task.name, "data": data, "languages": codes, **of_each} for task, data, codes in tasks
-            ),
-            "checkpoint_every": 0 if tasks else every,
-        }  # fmt: skip
-        recipe = Recipe.model_validate(content)
-        (settings,) = recipe.stages[0].streams
+            "evaluation": evaluation, "checkpoint_every": 0 if evaluation else every,
+        })  # fmt: skip
         recipe.encoder.holding(encoder)
-        settings.sources[0].holding(MemorySource(groups))
-        if settings.teacher is not None:
-            settings.teacher.holding(teacher)
-        for one, (task, _, _) in zip(recipe.evaluation, tasks, strict=True):
-            one.holding(task)
         return recipe
 
     recipe = build([], 1 if call.views is None else call.views, call.evaluate_every or 0)

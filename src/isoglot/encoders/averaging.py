@@ -74,26 +74,19 @@ def _name(model: str | Path | Model, place: int) -> str:
 def _require_alike(first: Encoder, other: Encoder, *, name: str) -> None:
     """Raise EncoderError for another class, other names or shapes of weights, or a tokenizer with other ids."""
     why = ""
-    ours, theirs = first.state_dict(), other.state_dict()
+    ours, theirs = ({k: tuple(v.shape) for k, v in encoder.state_dict().items()} for encoder in (first, other))
+    view = evaluating(other, always_copy=True)
     if type(first) is not type(other):
         why = f"is a {type(other).__name__}, and the first is a {type(first).__name__}"
-    elif different := sorted(ours.keys() ^ theirs.keys()):
-        why = f"its architecture differs from the first: only one of them has {different[0]}"
-    elif different := [key for key in ours if ours[key].shape != theirs[key].shape]:
-        shapes = [tuple(state[different[0]].shape) for state in (theirs, ours)]
-        why = f"its architecture differs from the first: {different[0]} has the shape {shapes[0]}, there {shapes[1]}"
-    elif first.fingerprint != _with_settings_of(first, other).fingerprint:
-        why = "its tokenizer differs from that of the first"
+    elif different := sorted(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)):
+        shapes = f"{theirs.get(different[0])}, there {ours.get(different[0])}"
+        why = f"its architecture differs from the first: {different[0]} has the shape {shapes}"
+    else:
+        for own, copied in zip(_innermost(first), _innermost(view), strict=True):  # which are no part of the tokenizer
+            copied.max_length, copied.prompt = own.max_length, own.prompt
+        why = "" if first.fingerprint == view.fingerprint else "its tokenizer differs from that of the first"
     if why:
         raise EncoderError(f"{name}: {why}; only models made from the same one can be averaged")
-
-
-def _with_settings_of(first: Encoder, other: Encoder) -> Encoder:
-    """A view of `other` with the maximum length and the prompt of `first`, which are no part of the tokenizer."""
-    view = evaluating(other, always_copy=True)
-    for own, copied in zip(_innermost(first), _innermost(view), strict=True):
-        copied.max_length, copied.prompt = own.max_length, own.prompt
-    return view
 
 
 def _innermost(encoder: Encoder) -> list[Encoder]:

@@ -73,9 +73,8 @@ class EntityContrast(Objective):
         width, draw = cast("int", encoder.dim), torch.Generator().manual_seed(seed)
         rows = max(sizes["entity"], sizes.get("hard_entities", 0), 1)
         if vectors is None:  # the table, its gradient's rows and the two moments of Adam
-            check_memory(
-                3 * rows * (dim or width) * 4, _device(encoder), f"dim: {rows:,} entities x {dim or width} numbers"
-            )
+            device = next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
+            check_memory(3 * rows * (dim or width) * 4, device, f"dim: {rows:,} entities x {dim or width} numbers")
         table = _drawn(rows, dim or width, draw) if vectors is None else _read(vectors, entities, rows, missing, draw)
         if vectors is None and missing == "error":
             raise ValueError('missing = "error" requires a vector for every entity; set vectors to their file')
@@ -110,10 +109,6 @@ class EntityContrast(Objective):
             favour=self.own_hard_weight,
         )
         return {"entity_contrast": contrast(z, candidates, (own, own), equation)}
-
-
-def _device(encoder: nn.Module) -> torch.device:
-    return next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
 
 
 def _drawn(rows: int, dim: int, draw: torch.Generator) -> Tensor:

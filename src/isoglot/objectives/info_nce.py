@@ -45,9 +45,7 @@ class InfoNCE(Objective):
         hard_negative_weight: Annotated[float, Range(-1e4, 1e4)] = 0.0,
     ) -> None:
         super().__init__()
-        self.temperature = temperature
-        self.direction = direction
-        self.hard_negative_weight = hard_negative_weight
+        self.temperature, self.direction, self.hard_negative_weight = temperature, direction, hard_negative_weight
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `info_nce`, and that of the other direction, under `info_nce/back`."""

@@ -55,12 +55,9 @@ class MultiPositive(Objective):
         extremes: Literal["detached", "live"] = "detached",
     ) -> None:
         super().__init__()
-        self.temperature = temperature
+        self.temperature, self.extremes = temperature, extremes
         self.rescale: Rescale = rescale
-        self.anchors = anchors
-        self.candidates = candidates
-        self.hard_negatives = hard_negatives
-        self.extremes = extremes
+        self.anchors, self.candidates, self.hard_negatives = anchors, candidates, hard_negatives
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `multi_positive`."""

@@ -68,8 +68,9 @@ class SoftContrastive(Objective):
         z = unit(vectors)
         first, second = slot_pairs(batch.group, batch.slot)
         s, t, floor = pick(z, first), pick(z, second), z.new_zeros(())
-        target: Pairs | Shares = _identity(first)
-        dropped: Pairs | None = _alike(batch, first)
+        own, group, key = torch.arange(len(first)), batch.group[first], batch.key[first]
+        target: Pairs | Shares = own, own
+        dropped: Pairs | None = same_meaning(group, key, group, key, batch.slot[first])
         if self.labels != "hard":
             labels = self._teacher(batch, first, second, z.device)
             target, dropped = self._softmax(labels), None
@@ -95,14 +96,3 @@ class SoftContrastive(Objective):
     def _softmax(self, labels: Tensor) -> Shares:
         """w, whose rows are also its columns."""
         return lambda rows: (labels[rows] @ labels.T / self.teacher_temperature).softmax(dim=1)
-
-
-def _identity(rows: Tensor) -> Pairs:
-    own = torch.arange(len(rows))
-    return own, own
-
-
-def _alike(batch: Batch, rows: Tensor) -> Pairs:
-    """Pairs of pairs that mean the same."""
-    group, key = batch.group[rows], batch.key[rows]
-    return same_meaning(group, key, group, key, batch.slot[rows])

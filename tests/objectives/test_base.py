@@ -64,29 +64,14 @@ def test_wrong_options_are_named(name, options, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("additive_margin", {"temperature": 0.0}, "temperature must be at least 0.0001 .*, got 0"),
-        ("additive_margin", {"margin": -0.1}, "margin must be at least 0 and at most 2"),
-        ("contrastive_tension", {"negatives": 0}, "negatives must be at least 1 .*, got 0"),
-        ("dual_momentum", {"temperature": 0}, "temperature must be at least 0.0001 .*, got 0"),
         ("dual_momentum", {"momentum": 1.5}, "momentum must be at least 0 and at most 1, got 1.5"),
-        ("dual_momentum", {"queue": 0}, "queue must be at least 1 .*, got 0"),
-        ("entity_contrast", {"temperature": 0.0}, "temperature must be at least 0.0001 .*, got 0"),
         ("entity_contrast", {"missing": "error"}, "vectors"),
-        ("info_nce", {"temperature": -1.0}, "temperature must be at least 0.0001 .*, got -1"),
-        ("multi_positive", {"temperature": 0.0}, "temperature must be at least 0.0001 .*, got 0"),
-        ("pair_softmax", {"layers": -1}, "layers must be at least 0 .*, got -1"),
-        ("pair_softmax", {"hidden": 0}, "hidden must be at least 1 .*, got 0"),
-        ("pair_softmax", {"dropout": 1.0}, "dropout must be at least 0 and at most 0.99, got 1.0"),
-        ("pair_softmax", {"classes": 1}, "classes must be at least 2 .*, got 1"),
         ("pair_softmax", {"classes": 2}, "classes is 2, but the data have the label 2; raise classes"),
         ("soft_contrastive", {"priority": ["aaa", "aab"]}, "priority has no place for aac"),
         ("soft_contrastive", {"priority": ["english please"]}, "priority: unknown language 'english please'"),
-        ("soft_contrastive", {"temperature": 0}, "temperature must be at least 0.0001 .*, got 0"),
-        ("soft_contrastive", {"teacher_temperature": -1}, "teacher_temperature must be at least"),
-        ("soft_contrastive", {"tcm_lambda": 0}, "tcm_lambda must be at least"),
     ],
 )
-def test_wrong_numbers_are_refused_at_construction(name, options, message):
+def test_wrong_values_are_refused_at_construction(name, options, message):
     with pytest.raises(RecipeError, match=f"^objectives: .*{message}"):
         toy_objective(name, ToyEncoder(), **options)
 

@@ -90,7 +90,7 @@ def test_models_that_do_not_belong_together(other, what):
 
 
 def test_another_depth_and_another_tokenizer_of_one_size():
-    with pytest.raises(EncoderError, match="its architecture differs .* None"):
+    with pytest.raises(EncoderError, match=r"its architecture differs .* None"):
         average([build_transformer(), build_transformer(layers=1)])
     with pytest.raises(EncoderError, match="tokenizer differs"):
         average([build_transformer("bpe"), build_transformer("unigram")])

@@ -293,23 +293,18 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
 
 def _expanded(folder: Path) -> dict[str, Tensor] | None:
     """The weights of the backbone from a form of our own; None if they are as transformers saves them."""
-    if packed.is_packed(folder):
-        return read_weights(folder)
     if layout.is_onnx(folder):
         weights = onnx_export.read_graph(folder / layout.GRAPH)
         return {name: weight for name, weight in weights.items() if not name.startswith("projections.")}
-    return None
+    return read_weights(folder) if packed.is_packed(folder) else None
 
 
 def _own(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
     """The backbone, if it is a BERT that needs nothing of transformers."""
-    config = layout.read_json(folder / "config.json")
-    if not bert.fits(config):
+    config, plain = layout.read_json(folder / "config.json"), folder / "model.safetensors"
+    if not bert.fits(config) or (expanded is None and not plain.is_file()):
         return None
-    if expanded is not None:
-        return bert.build(config, expanded)
-    plain = folder / "model.safetensors"
-    return bert.build(config, read_tensors(plain)) if plain.is_file() else None
+    return bert.build(config, read_tensors(plain) if expanded is None else expanded)
 
 
 def _foreign(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) -> Any:

@@ -24,7 +24,7 @@ from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.training import recipe as recipes
-from isoglot.training.progress import Display
+from isoglot.training.progress import Display, Report
 from isoglot.training.recipes import make_encoder
 from isoglot.training.train import train_seeds
 
@@ -35,9 +35,6 @@ KNOWN = (  # paths in the folder of a demo; `layout` knows those inside a model 
     r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|tex|json)|page\.html|items\.npz|details\.jsonl"
 )
 MINED = "tur"  # language mined against English
-
-
-Report = Callable[[str], None]
 
 
 def run(

@@ -6,7 +6,6 @@ sweep in `design.json`), with the digest of every file that it read.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CheckpointError
 from isoglot.data.files import atomic_write, check_output, digest
 from isoglot.training.recipe import dumps
+from isoglot.training.record import read_record
 from isoglot.training.settings import MEMORY, Recipe
 
 _KINDS = (".json", ".jsonl", ".md", ".tex", ".npz", ".html", ".svg")  # results; weights are known by their digests
@@ -96,13 +96,13 @@ def _proves(path: Path) -> bool:
 def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     """The recipe of a run, the circumstances and the command."""
     alone = (folder / "run.json").exists()
-    records = [_record(path) for path in ([folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json")))]
+    records = [
+        read_record(path) for path in ([folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json")))
+    ]
     if not records or not all("finished" in record for record in records):
         raise CheckpointError(f"{folder}: not a finished run or sweep; `isoglot train` and `isoglot sweep` make such")
     if records[0]["recipe"]["stages"][0]["streams"][0]["sources"][0]["reader"] == MEMORY:
         raise CheckpointError(f"{folder}: a run of data in memory, which is in no file; freeze a run of a recipe")
-    if "files" not in records[0]:
-        raise CheckpointError(f"{folder}: a run of an earlier version, which recorded no digests; train again")
     settings = {name: value for name, value in records[0]["recipe"].items() if name in Recipe.model_fields}
     recipe = Recipe(**settings | {"seed": min(record["seed"] for record in records)})
     scores = [f"{record['finished']['best']:.6f}" for record in records if record["finished"]["best"] is not None]
@@ -115,7 +115,7 @@ def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
 
 def _sweep(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     """The design and the recipes of a sweep, the circumstances and the command."""
-    record = _record(folder / "design.json")
+    record = read_record(folder / "design.json")
     if not (folder / "sweep.json").exists():
         raise CheckpointError(f"{folder}: not a finished sweep; run the same command again to finish it")
     seeds, options = record["seeds"], {name: ",".join(record[name]) for name in ("tasks", "languages")}
@@ -130,11 +130,3 @@ def _sweep(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     for name, value in {**options, "precision": record["precision"]}.items():
         words += [f"--{name}", value] if value else []
     return content | {"design.toml": dumps(design)}, record | {"scores": ""}, shlex.join(words)
-
-
-def _record(path: Path) -> dict[str, Any]:
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged ({error})") from error
-    return record

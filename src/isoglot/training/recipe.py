@@ -175,13 +175,13 @@ def _in(file: Path) -> list[str]:
     """Names of all recipes of a file, without its folder; of a file that cannot be read, its own."""
     try:
         variants = [f"{file.stem}-{variant}" for variant in _variants(file)]
-        return variants if variants and "name" not in _parsed(file) else [file.stem, *variants]
+        return variants if variants and "name" not in read_toml(file) else [file.stem, *variants]
     except RecipeError:
         return [file.stem]
 
 
 def _variants(file: Path) -> dict[str, dict[str, Any]]:
-    variants = _parsed(file).get("variants", {})
+    variants = read_toml(file).get("variants", {})
     if not isinstance(variants, dict) or not all(isinstance(value, dict) for value in variants.values()):
         raise RecipeError(f"{_place_of(file)}: variants: write one table for each, [variants.NAME]")
     return variants
@@ -191,7 +191,7 @@ def _written(file: Path, variant: str) -> tuple[dict[str, Any], str]:
     """The settings in a file or in a variant in it, and their place."""
     if variant:
         return _variants(file)[variant], _place_of(file, variant)
-    return {key: value for key, value in _parsed(file).items() if key != "variants"}, _place_of(file)
+    return {key: value for key, value in read_toml(file).items() if key != "variants"}, _place_of(file)
 
 
 def _place_of(file: Path, variant: str = "") -> str:
@@ -201,7 +201,8 @@ def _place_of(file: Path, variant: str = "") -> str:
     return f"{file}: variants.{variant}" if variant else str(file)
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """The content of a file. Raises RecipeError."""
     try:
         data = _loads(_read(file))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError

@@ -191,7 +191,7 @@ def begin(
         return None
     if not resume:
         raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")
-    theirs = _recorded(path)
+    theirs = read_record(path)
     if changed := [place for key in ours for place in _differing(ours[key], theirs.get(key), key)]:
         raise CheckpointError(
             f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
@@ -202,13 +202,14 @@ def begin(
     return finished if whole and layout.is_model(output / "model") else None
 
 
-def _recorded(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> dict[str, Any]:
+    """The record of a run or sweep. Raises CheckpointError if it is damaged."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(record, dict):
             raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
+        raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed or frozen") from error
     return record
 
 
@@ -229,4 +230,4 @@ def finish(output: Path, outcome: Outcome) -> None:
     path, finished = output / "run.json", asdict(outcome) | {"seconds": round(outcome.seconds, 1)}
     del finished["model"]
     with atomic_write(path) as stream:
-        json.dump(_recorded(path) | {"finished": finished}, stream, indent=1)
+        json.dump(read_record(path) | {"finished": finished}, stream, indent=1)

@@ -154,11 +154,7 @@ def read_design(path: str | Path, entry: str = "") -> Design:
 
     Raises `RecipeError` for a file that cannot be read, an unknown entry and wrong values.
     """
-    try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise RecipeError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    whole = data
+    whole = data = recipes.read_toml(Path(path))
     if "arms" not in data:
         entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
         if entry not in entries:

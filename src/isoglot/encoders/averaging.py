@@ -37,7 +37,7 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
         raise ValueError(f"weights: pass one for each of the {len(models)} models, got {len(shares)}")
     if not math.isclose(sum(shares), 1, abs_tol=1e-6):  # also rejects NaN and infinity
         raise ValueError(f"weights must have the sum 1, got {', '.join(map(str, shares))}")
-    first = _opened(models[0])
+    first = _open(models[0])
     mean = copy.deepcopy(first).eval()
     for part in mean.modules():
         if isinstance(part, Encoder):
@@ -47,7 +47,7 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
     total = mean.state_dict()  # views, not copies: changed in place
     with torch.no_grad():
         for place, (model, share) in enumerate(zip(models, shares, strict=True)):
-            encoder = first if place == 0 else _opened(model)
+            encoder = first if place == 0 else _open(model)
             own = encoder.state_dict()
             _require_alike(first, encoder, name=_name(model, place))
             for name, weight in total.items():
@@ -60,7 +60,7 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
     return mean
 
 
-def _opened(model: str | Path | Model) -> Encoder:
+def _open(model: str | Path | Model) -> Encoder:
     encoder = model.trainable() if isinstance(model, Model) else load(model)
     if any(True for _ in attached(encoder)):
         raise EncoderError("an adapter that is not merged can't be averaged; save the encoder and load it again")

@@ -85,7 +85,7 @@ def fit_whitening(
         found = moments(rows for _, rows in blocks(checked(texts)))
     layer, share = whitening(found, dim)
     if isinstance(encoder, StaticEncoder):
-        return Whitened(_folded(encoder, layer), found.count, share)
+        return Whitened(_fold_into_rows(encoder, layer), found.count, share)
     return Whitened(WithLayer(encoder, layer.to(encoder.device)).eval(), found.count, share)
 
 
@@ -134,7 +134,7 @@ def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
     return layer, float(values[:dim].sum() / values.sum())
 
 
-def _folded(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:
+def _fold_into_rows(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:
     """A new static encoder whose rows have been through the layer."""
     table = encoder.folded()
     with torch.no_grad():

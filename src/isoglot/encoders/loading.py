@@ -119,7 +119,7 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
 def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower: bool = False) -> Encoder:
     if not (folder / "modules.json").is_file():
         if _is_adapter(folder):
-            return _adapted(folder, pooling, given)
+            return _read_adapter(folder, pooling, given)
         if not (folder / "config.json").is_file():
             raise EncoderError(
                 f"{folder}: not a model folder: neither modules.json nor config.json nor {adapters.CONFIG} is there"
@@ -129,14 +129,14 @@ def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower:
     kinds = [module.kind for module in modules]
     if "Normalize" in kinds[:-1]:  # here `encode` normalises, after all layers
         raise EncoderError(f"{folder}: {kinds[kinds.index('Normalize') + 1]} after Normalize is not run here")
-    modules, layers = _parted(modules)
+    modules, layers = _split_layers(modules)
     saved = layout.read_settings(folder)
     if modules and modules[0].kind == "Towers":
         if is_tower:
             raise EncoderError(f"{folder}: a tower cannot be towers itself")
     else:  # each tower has its own prompts
         given = {"prompt": saved.default, "prompts": saved.prompts, **given}
-    encoder = with_layers(_first(folder, modules, pooling, given), layers)
+    encoder = with_layers(_open_first(folder, modules, pooling, given), layers)
     encoder.name = saved.name
     return encoder
 
@@ -146,7 +146,7 @@ def _is_adapter(folder: Path) -> bool:
     return (folder / adapters.CONFIG).is_file() and not (folder / "config.json").is_file()
 
 
-def _adapted(folder: Path, pooling: str | None, given: dict[str, Any]) -> Encoder:
+def _read_adapter(folder: Path, pooling: str | None, given: dict[str, Any]) -> Encoder:
     """The backbone that an adapter's folder names, with the adapter merged."""
     config = configs.read(folder / adapters.CONFIG, configs.Adapter)
     saved = config.isoglot
@@ -176,7 +176,7 @@ def _adapted(folder: Path, pooling: str | None, given: dict[str, Any]) -> Encode
     return encoder
 
 
-def _parted(modules: list[layout.Module]) -> tuple[list[layout.Module], list[layout.Module]]:
+def _split_layers(modules: list[layout.Module]) -> tuple[list[layout.Module], list[layout.Module]]:
     """The modules an encoder runs itself, Normalize among them, and the layers that come after it.
 
     A transformer runs dense layers itself, up to the first flow; no other encoder runs any.
@@ -188,7 +188,7 @@ def _parted(modules: list[layout.Module]) -> tuple[list[layout.Module], list[lay
     return [module for module in modules if module not in layers], layers
 
 
-def _first(folder: Path, modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> Encoder:
+def _open_first(folder: Path, modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> Encoder:
     first = modules[0].kind if modules else "nothing"
     if first == "Transformer":
         return _transformer(modules[0].folder, modules[1:], pooling, given)
@@ -269,15 +269,15 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         raise EncoderError(
             f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
         )
-    expanded = _expanded(folder)
-    pickled = _pickled(folder) if expanded is None else None
+    expanded = _expand_weights(folder)
+    pickled = _find_pickle(folder) if expanded is None else None
     try:
         tokenizer: Any = layout.read_tokenizer(folder)
-        backbone: Any = _own(folder, expanded)
+        backbone: Any = _read_bert(folder, expanded)
         if backbone is None:
-            backbone = _foreign(folder, expanded, safe=pickled is None)
+            backbone = _read_backbone(folder, expanded, safe=pickled is None)
         if tokenizer is None:
-            tokenizer = _foreign_tokenizer(folder)
+            tokenizer = _read_transformers_tokenizer(folder)
     except EncoderError:
         raise
     except Exception as error:  # transformers passes on any exception of its parts
@@ -291,7 +291,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
 
 
-def _expanded(folder: Path) -> dict[str, Tensor] | None:
+def _expand_weights(folder: Path) -> dict[str, Tensor] | None:
     """The weights of the backbone from a form of our own; None if they are as transformers saves them."""
     if layout.is_onnx(folder):
         weights = onnx_export.read_graph(folder / layout.GRAPH)
@@ -299,7 +299,7 @@ def _expanded(folder: Path) -> dict[str, Tensor] | None:
     return read_weights(folder) if packed.is_packed(folder) else None
 
 
-def _own(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
+def _read_bert(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
     """The backbone, if it is a BERT that needs nothing of transformers."""
     config, plain = layout.read_json(folder / "config.json"), folder / "model.safetensors"
     if not bert.fits(config) or (expanded is None and not plain.is_file()):
@@ -307,7 +307,7 @@ def _own(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
     return bert.build(config, read_tensors(plain) if expanded is None else expanded)
 
 
-def _foreign(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) -> Any:
+def _read_backbone(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) -> Any:
     """A backbone of transformers."""
     import transformers
 
@@ -325,7 +325,7 @@ def _foreign(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) ->
     return backbone
 
 
-def _foreign_tokenizer(folder: Path) -> Any:
+def _read_transformers_tokenizer(folder: Path) -> Any:
     """A fast tokenizer that transformers reads. Raises EncoderError if it is a slow one."""
     import transformers
 
@@ -338,7 +338,7 @@ def _foreign_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def _pickled(folder: Path) -> Path | None:
+def _find_pickle(folder: Path) -> Path | None:
     """The pickle in which the weights are; None if they are safetensors."""
     for name in ("model.safetensors", "model.safetensors.index.json"):
         if (folder / name).is_file():

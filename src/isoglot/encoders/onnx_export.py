@@ -94,7 +94,7 @@ def build_graph(
         import onnx
     backbone = adapters.merged(encoder.backbone)
     table = backbone.get_input_embeddings().weight.detach().cpu().float()
-    model = onnx.load_model_from_string(_traced(encoder, backbone, from_ids=words != "input"))
+    model = onnx.load_model_from_string(_trace(encoder, backbone, from_ids=words != "input"))
     graph = _Graph(model)
     if words != "input":
         graph.set_table(_table_name(backbone), table, words, block, frequent or len(table))
@@ -229,7 +229,7 @@ class _Traced(nn.Module):
         return vectors, states[-1]
 
 
-def _traced(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
+def _trace(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
     """The plain graph, in which the word table has two rows: it is traced only for its place."""
     own: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
     config = copy.deepcopy(own.config)
@@ -516,7 +516,7 @@ def _read_blocks(name: str, inputs: int, stored: dict[str, NDArray[Any]]) -> dic
 def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: int) -> dict[str, NDArray[Any]]:
     """The table of words, whose parts are taken out of `stored`."""
     integers, scales, unit = (stored.pop(name + ending) for ending in (_QUANTIZED, _SCALES, _UNIT))
-    values = _expanded(integers, scales.astype(np.float32) * unit, bits, block)
+    values = _expand_table(integers, scales.astype(np.float32) * unit, bits, block)
     parts = {ending: stored.pop(name + ending) for ending in _LOOKUP if name + ending in stored}
     if parts:
         codes = parts[_CODES] + parts[_STARTS]
@@ -524,7 +524,7 @@ def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: in
     return {name: values}
 
 
-def _expanded(stored: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, block: int) -> NDArray[np.float32]:
+def _expand_table(stored: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, block: int) -> NDArray[np.float32]:
     """The float32 values of a word table."""
     if bits == 4:
         stored = np.stack([stored & 15, stored >> 4], axis=2).reshape(len(stored), -1)

@@ -88,7 +88,7 @@ def trim(
     encoder = model.trainable()
     inner = inside(encoder)
     texts = checked(texts)
-    met, count = used(_backend(inner), _prompted(texts, inner.prompt), minimum=minimum_count, progress=progress)
+    met, count = used(_backend(inner), _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
     met |= used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
@@ -100,7 +100,7 @@ def trim(
     return found
 
 
-def _prompted(texts: Iterable[str], prompt: str) -> Iterator[str]:
+def _add_prompt(texts: Iterable[str], prompt: str) -> Iterator[str]:
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"text {row} is {text!r}, of type {type(text).__name__}; every text must be a string")
@@ -118,12 +118,12 @@ def cut_to(
     """
     inner = inside(encoder)
     state = json.loads(_backend(inner).to_str())
-    special = _named_in(inner) | {token["id"] for token in state["added_tokens"]}
+    special = _special_ids(inner) | {token["id"] for token in state["added_tokens"]}
     wanted = needed(pieces | special | set(first), state, keep_characters=keep_characters)
     head = [*sorted(special), *first] if first else []
     rows = np.array([*dict.fromkeys([*head, *sorted(wanted)])], np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
-    return _copied(encoder, inner, cut(state, new), new), rows
+    return _copy_with_rows(encoder, inner, cut(state, new), new), rows
 
 
 def check(before: Encoder, after: Trimmed, texts: Iterable[str], *, progress: Progress | None = None) -> None:
@@ -160,7 +160,7 @@ def _backend(inner: TransformerEncoder | StaticEncoder) -> Tokenizer:
     return inner.tokenizer.backend_tokenizer if isinstance(inner, TransformerEncoder) else inner.tokenizer
 
 
-def _named_in(inner: TransformerEncoder | StaticEncoder) -> set[int]:
+def _special_ids(inner: TransformerEncoder | StaticEncoder) -> set[int]:
     """The special ids in the config of a backbone."""
     if isinstance(inner, StaticEncoder):
         return set()
@@ -176,7 +176,7 @@ def _special(config: Any) -> dict[str, int]:
     return {name: value for name, value in named.items() if isinstance(value, int) and 0 <= value < config.vocab_size}
 
 
-def _copied(
+def _copy_with_rows(
     encoder: Encoder, inner: TransformerEncoder | StaticEncoder, tokenizer: Tokenizer, new: dict[int, int]
 ) -> Encoder:
     """A copy of the encoder with this tokenizer, and the rows of `new` (old to new) of its table."""
@@ -287,7 +287,7 @@ def needed(ids: Set[int], state: Mapping[str, Any], *, keep_characters: bool) ->
         out.add(unknown)
     if keep_characters:
         out |= {number for piece, number in vocabulary.items() if _single(piece, model)}
-    return _closed(out, model) if model["type"] == "BPE" else out
+    return _close_over_merges(out, model) if model["type"] == "BPE" else out
 
 
 def _single(piece: str, model: Mapping[str, Any]) -> bool:
@@ -301,7 +301,7 @@ def _product(left: str, right: str, model: Mapping[str, Any]) -> str:
     return left + right[len(model["continuing_subword_prefix"] or "") :]
 
 
-def _closed(ids: Set[int], model: Mapping[str, Any]) -> set[int]:
+def _close_over_merges(ids: Set[int], model: Mapping[str, Any]) -> set[int]:
     """These ids and those of all pieces that any merge makes one of them from."""
     parts: dict[int, set[int]] = {}
     for left, right in model["merges"]:
@@ -337,18 +337,18 @@ def cut(state: Mapping[str, Any], new: Mapping[int, int]) -> Tokenizer:
         there = model["vocab"].keys()
         model["merges"] = [(a, b) for a, b in model["merges"] if {a, b, _product(a, b, model)} <= there]
     added = [{**token, "id": new[token["id"]]} for token in state["added_tokens"]]
-    around = _renumbered(state["post_processor"], new)
+    around = _renumber(state["post_processor"], new)
     changes = {"model": model, "added_tokens": added, "post_processor": around, "padding": None, "truncation": None}
     return Tokenizer.from_str(json.dumps({**state, **changes}))
 
 
-def _renumbered(processor: Mapping[str, Any] | None, new: Mapping[int, int]) -> dict[str, Any] | None:
+def _renumber(processor: Mapping[str, Any] | None, new: Mapping[int, int]) -> dict[str, Any] | None:
     """A post-processor, or a sequence of them, with new ids for `_around`."""
     if processor is None:
         return None
     out = dict(processor)
     if "processors" in out:
-        out["processors"] = [_renumbered(part, new) for part in out["processors"]]
+        out["processors"] = [_renumber(part, new) for part in out["processors"]]
     if "special_tokens" in out:
         tokens = out["special_tokens"].items()
         out["special_tokens"] = {name: {**token, "ids": [new[i] for i in token["ids"]]} for name, token in tokens}

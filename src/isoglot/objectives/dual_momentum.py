@@ -69,7 +69,7 @@ class DualMomentum(Objective):
         self.register_buffer("queues", random_queues(encoder, queue, seed))
         self.register_buffer("meanings", torch.full((queue,), NOTHING))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
-        self.key_encoder = _copied(encoder)
+        self.key_encoder = _copy_encoder(encoder)
 
     def annotate(self, batch: Batch) -> None:
         """Add the unit keys (N, D) of the rows of slots 0 and 1; other rows are zero."""
@@ -140,7 +140,7 @@ class DualMomentum(Objective):
             yield rows[torch.from_numpy(chunk)]
 
 
-def _copied(encoder: nn.Module) -> nn.Module:
+def _copy_encoder(encoder: nn.Module) -> nn.Module:
     """A copy that is not trained. Frozen weights and the tokenizer are shared, not copied."""
     shared: list[object] = [weight for weight in encoder.parameters() if not weight.requires_grad]
     shared += [vars(module)["tokenizer"] for module in encoder.modules() if "tokenizer" in vars(module)]

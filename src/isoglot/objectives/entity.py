@@ -75,7 +75,7 @@ class EntityContrast(Objective):
         if vectors is None:  # the table, its gradient's rows and the two moments of Adam
             device = next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
             check_memory(3 * rows * (dim or width) * 4, device, f"dim: {rows:,} entities x {dim or width} numbers")
-        table = _drawn(rows, dim or width, draw) if vectors is None else _read(vectors, entities, rows, missing, draw)
+        table = _draw(rows, dim or width, draw) if vectors is None else _read(vectors, entities, rows, missing, draw)
         if vectors is None and missing == "error":
             raise ValueError('missing = "error" requires a vector for every entity; set vectors to their file')
         self.table = nn.Parameter(table)  # (E, dim), its gradient row-sparse
@@ -111,7 +111,7 @@ class EntityContrast(Objective):
         return {"entity_contrast": contrast(z, candidates, (own, own), equation)}
 
 
-def _drawn(rows: int, dim: int, draw: torch.Generator) -> Tensor:
+def _draw(rows: int, dim: int, draw: torch.Generator) -> Tensor:
     return torch.empty(rows, dim).uniform_(-BOUND, BOUND, generator=draw)
 
 
@@ -128,5 +128,5 @@ def _read(vectors: Path, entities: Path | None, rows: int, missing: str, draw: t
         if missing == "error":
             raise ValueError(f'{problem}; set missing = "random", or train vectors in which they occur')
         logging.getLogger(__name__).warning("%s and are initialized at random", problem)
-        table[without] = _drawn(count, table.shape[1], draw)
+        table[without] = _draw(count, table.shape[1], draw)
     return table

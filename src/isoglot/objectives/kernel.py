@@ -105,7 +105,7 @@ def log_sum_exp(anchors: Tensor, candidates: Tensor, *, temperature: float, drop
     with torch.autocast(anchors.device.type, enabled=False):
         anchors = _wide(anchors)
         with torch.no_grad():
-            total, pull = _streamed(anchors, candidates, temperature, dropped)
+            total, pull = _stream_blocks(anchors, candidates, temperature, dropped)
         return total + ((anchors - anchors.detach()) * pull).sum(dim=1)  # a zero whose gradient is `pull`
 
 
@@ -222,7 +222,7 @@ class _Matrix:
             return (low, high) if self.equation.rescale == "row" else (low.amin().view(1, 1), high.amax().view(1, 1))
 
 
-def _streamed(anchors: Tensor, table: Tensor, temperature: float, dropped: Pairs | None) -> tuple[Tensor, Tensor]:
+def _stream_blocks(anchors: Tensor, table: Tensor, temperature: float, dropped: Pairs | None) -> tuple[Tensor, Tensor]:
     """Log-sum-exps (A,) and their gradients (A, D), from blocks of the table's rows."""
     total, mean = anchors.new_full((len(anchors),), -torch.inf), torch.zeros_like(anchors)
     size = max(1, BLOCK_CELLS // max(1, len(anchors)))

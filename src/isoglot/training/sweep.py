@@ -413,13 +413,13 @@ def sweep(
     made = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
     made.save(output)
     with atomic_write(output / "design.json") as stream:
-        json.dump(_described(job, design, made, ready, tasks, languages), stream, ensure_ascii=False, indent=1)
+        json.dump(_describe(job, design, made, ready, tasks, languages), stream, ensure_ascii=False, indent=1)
     if find_spec("matplotlib"):  # of an extra
         plot_sweep(output, output / "sweep.svg")
     return made
 
 
-def _described(
+def _describe(
     job: _Job, design: Design, made: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
 ) -> dict[str, Any]:
     """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
@@ -522,7 +522,7 @@ class _Job:
             encoder: Model = load(arm.model, device=self.device)
         elif arm.untrained:
             fresh = make_encoder(recipe, report, seed=seed).exports()[0].eval().to(resolve(self.device))
-            encoder = _fitted(arm, fresh, recipe, seed).eval()
+            encoder = _fit_layer(arm, fresh, recipe, seed).eval()
             scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in choices_of(recipe)[:1]]
         else:
             begun = (folder / "run.json").exists()
@@ -531,7 +531,7 @@ class _Job:
                 recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
             )
             settings["seconds"] = None if begun else round(outcome.seconds)
-            encoder, best = _fitted(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
+            encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
             scores += evaluate(
@@ -546,7 +546,7 @@ class _Job:
         return results
 
 
-def _fitted(arm: Arm, encoder: Encoder, recipe: Recipe, seed: int) -> Encoder:
+def _fit_layer(arm: Arm, encoder: Encoder, recipe: Recipe, seed: int) -> Encoder:
     """The encoder with the layer that the arm asks for, fitted to the text of the recipe's first stage."""
     if not arm.fit:
         return encoder

@@ -21,7 +21,7 @@ def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) 
     """
 
     def encode(texts: Sequence[str]) -> engine.Rows:
-        return engine.encode(model, texts, engine.plan(model, **settings), share=_shared)
+        return engine.encode(model, texts, engine.plan(model, **settings), share=_share_chunks)
 
     if ranks.rank() > 0:
         while (texts := ranks.from_first(None)) is not None:
@@ -32,7 +32,7 @@ def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) 
     return result
 
 
-def _shared(apply: engine.Apply) -> engine.Apply:
+def _share_chunks(apply: engine.Apply) -> engine.Apply:
     def shared(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
         every = list(pieces)
         vectors = ranks.collect([*apply(every[ranks.rank() :: ranks.world()])])

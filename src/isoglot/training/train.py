@@ -367,7 +367,7 @@ def _dev_tasks(call: SimpleNamespace) -> list[tuple[Task, str, tuple[str, ...]]]
     if names and all(isinstance(name, str) or _is_task(name) for name in names):
         folder = str(environment.data_folder() if call.dev_data is None else call.dev_data)
         return [(task, folder, tuple(languages)) for task, languages in tasks_of(names)]
-    task = Retrieval(tuple(map(_sided, groups_of(call.dev, call.languages))), name="dev")
+    task = Retrieval(tuple(map(_name_sides, groups_of(call.dev, call.languages))), name="dev")
     if not task.subsets(Path()):
         raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
     if number := short_row(task.groups or ()):
@@ -379,7 +379,7 @@ def _is_task(value: Any) -> bool:
     return not isinstance(value, type) and hasattr(value, "run") and hasattr(value, "metrics")
 
 
-def _sided(group: Group) -> Group:
+def _name_sides(group: Group) -> Group:
     """A group whose sentences are all of one language, or of unknown ones, with a code for each place."""
     if len(set(group.langs)) > 1:
         return group

@@ -109,12 +109,12 @@ def restrict(
 def stack(backbone: Any) -> nn.ModuleList:
     """The layers of a backbone of any supported architecture. Raises EncoderError if they can't be found."""
     depth = int(backbone.config.num_hidden_layers)
-    found = [part for part in backbone.modules() if isinstance(part, nn.ModuleList) and len(part) == depth]
-    if len(found) != 1:
+    lists = [part for part in backbone.modules() if isinstance(part, nn.ModuleList) and len(part) == depth]
+    if len(lists) != 1:
         raise EncoderError(
             f"cannot find the layers of a {type(backbone).__name__}; leave layers, train_layers and adapter unset"
         )
-    return found[0]
+    return lists[0]
 
 
 def parse(text: str, depth: int) -> list[int]:
@@ -122,7 +122,7 @@ def parse(text: str, depth: int) -> list[int]:
 
     Raises ValueError for another form and for layers beyond `depth`.
     """
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
@@ -130,8 +130,8 @@ def parse(text: str, depth: int) -> list[int]:
             raise ValueError(
                 f"train_layers must be layers from 1 to the backbone's {depth}, such as '1-{depth}', got {text!r}"
             )
-        found.update(range(first - 1, last))
-    return sorted(found)
+        numbers.update(range(first - 1, last))
+    return sorted(numbers)
 
 
 def _targets(backbone: nn.Module, layers: Sequence[nn.Module], wanted: Sequence[str]) -> list[tuple[str, nn.Linear]]:
@@ -140,8 +140,8 @@ def _targets(backbone: nn.Module, layers: Sequence[nn.Module], wanted: Sequence[
     linear = [(name, cast(nn.Linear, part)) for name, part in backbone.named_modules() if part in inside]
     for target in wanted:
         if not any(f".{name}".endswith(f".{target}") for name, _ in linear):
-            known = {name.rpartition(".")[2] for name, _ in linear}
-            raise ValueError(f"adapter.targets: no linear layer is called {target!r}; {nearest(target, known)}")
+            names = {name.rpartition(".")[2] for name, _ in linear}
+            raise ValueError(f"adapter.targets: no linear layer is called {target!r}; {nearest(target, names)}")
     return [(name, part) for name, part in linear if not wanted or any(f".{name}".endswith(f".{t}") for t in wanted)]
 
 
@@ -171,7 +171,7 @@ def digest(backbone: nn.Module) -> str:
 # The folder of an adapter
 
 
-def write(folder: Path, backbone: nn.Module, known: Attached, origin: str, settings: dict[str, Any]) -> None:
+def write(folder: Path, backbone: nn.Module, details: Attached, origin: str, settings: dict[str, Any]) -> None:
     """Write A and B in float16 and adapter_config.json into `folder`; `settings` are those of the encoder."""
     from safetensors.torch import save_file
 
@@ -186,13 +186,13 @@ def write(folder: Path, backbone: nn.Module, known: Attached, origin: str, setti
         "peft_type": "LORA",
         "task_type": "FEATURE_EXTRACTION",
         "base_model_name_or_path": origin,
-        "r": known.settings.rank,
-        "lora_alpha": known.settings.rank if known.settings.alpha is None else known.settings.alpha,
+        "r": details.settings.rank,
+        "lora_alpha": details.settings.rank if details.settings.alpha is None else details.settings.alpha,
         "lora_dropout": 0.0,
         "bias": "none",
         "target_modules": list(parts),
         "inference_mode": True,
-        "isoglot": {"sha256": known.sha256, **settings},
+        "isoglot": {"sha256": details.sha256, **settings},
     }
     layout.write_json(folder / CONFIG, config)
     save_file(tensors, folder / WEIGHTS)

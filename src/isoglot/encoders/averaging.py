@@ -48,12 +48,12 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
     with torch.no_grad():
         for place, (model, share) in enumerate(zip(models, shares, strict=True)):
             encoder = first if place == 0 else _open(model)
-            own = encoder.state_dict()
+            state = encoder.state_dict()
             _require_alike(first, encoder, name=_name(model, place))
             for name, weight in total.items():
                 if weight.is_floating_point():
-                    weight.copy_(weight * share if place == 0 else weight + share * own[name].to(weight))
-                elif not torch.equal(weight, own[name].to(weight)):
+                    weight.copy_(weight * share if place == 0 else weight + share * state[name].to(weight))
+                elif not torch.equal(weight, state[name].to(weight)):
                     raise EncoderError(
                         f"{_name(model, place)}: {name} differs between the models and can't be averaged"
                     )

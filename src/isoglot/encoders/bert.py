@@ -82,8 +82,8 @@ class Embeddings(nn.Module):
         """(N, T, D) word embeddings and (N, T) segments, all 0 if None, to (N, T, D)."""
         kinds = self.token_type_embeddings.weight[0] if segments is None else self.token_type_embeddings(segments)
         positions = self.position_embeddings.weight[: words.shape[1]]
-        found: Tensor = self.dropout(self.LayerNorm(words + kinds + positions))
-        return found
+        output: Tensor = self.dropout(self.LayerNorm(words + kinds + positions))
+        return output
 
 
 def _table(rows: int, width: int, *, padding: int | None = None) -> nn.Embedding:
@@ -105,8 +105,8 @@ class SelfAttention(nn.Module):
         shape = (*x.shape[:2], self.heads, -1)
         query, key, value = (layer(x).view(shape).transpose(1, 2) for layer in (self.query, self.key, self.value))
         rate = self.dropout if self.training else 0.0
-        found = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
-        return found.transpose(1, 2).reshape(x.shape)
+        output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
+        return output.transpose(1, 2).reshape(x.shape)
 
 
 class Output(nn.Module):
@@ -120,8 +120,8 @@ class Output(nn.Module):
 
     def forward(self, x: Tensor, before: Tensor) -> Tensor:
         """(N, T, `width`) and (N, T, D) to (N, T, D)."""
-        found: Tensor = self.LayerNorm(self.dropout(self.dense(x)) + before)
-        return found
+        output: Tensor = self.LayerNorm(self.dropout(self.dense(x)) + before)
+        return output
 
 
 class Layer(nn.Module):
@@ -136,8 +136,8 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(N, T, D) to (N, T, D)."""
         x = self.attention["output"](self.attention["self"](x, mask), x)
-        found: Tensor = self.output(F.gelu(self.intermediate["dense"](x)), x)
-        return found
+        output: Tensor = self.output(F.gelu(self.intermediate["dense"](x)), x)
+        return output
 
 
 class Bert(nn.Module):
@@ -189,8 +189,8 @@ class Bert(nn.Module):
 
 def fits(config: Mapping[str, Any]) -> bool:
     """Whether a config.json describes nothing but what is here."""
-    known = {**_REQUIRED, **config}
-    return "model_type" in config and all(known[key] in (usual, None) for key, usual in _REQUIRED.items())
+    settings = {**_REQUIRED, **config}
+    return "model_type" in config and all(settings[key] in (usual, None) for key, usual in _REQUIRED.items())
 
 
 def build(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Bert | None:

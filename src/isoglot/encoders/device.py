@@ -33,21 +33,21 @@ def resolve(device: torch.device | str = "auto") -> torch.device:
     if name == "auto":
         name = "cpu" if present is None else present.type
     try:
-        found = torch.device(name)
+        place = torch.device(name)
     except RuntimeError as error:
         raise EncoderError(f"device {name!r} is unknown; pass auto, cpu, cuda, cuda:1, xpu or mps") from error
-    if found.type == "cpu":
+    if place.type == "cpu":
         return torch.device("cpu")
-    if present is None or found.type != present.type:
-        there = "only the CPU" if present is None else f"the CPU and {present.type}"
-        raise EncoderError(f"device {name!r} is not available: PyTorch finds {there} here; pass device='auto'")
+    if present is None or place.type != present.type:
+        available = "only the CPU" if present is None else f"the CPU and {present.type}"
+        raise EncoderError(f"device {name!r} is not available: PyTorch finds {available} here; pass device='auto'")
     count = torch.accelerator.device_count()
-    index = found.index
+    index = place.index
     if index is None:
         index = int(os.environ.get("LOCAL_RANK", torch.accelerator.current_device_index()))
     if index >= count:
-        raise EncoderError(f"device '{found.type}:{index}' is not available: there are {count}, numbered from 0")
-    return torch.device(found.type, index)
+        raise EncoderError(f"device '{place.type}:{index}' is not available: there are {count}, numbered from 0")
+    return torch.device(place.type, index)
 
 
 def describe(device: torch.device) -> str:

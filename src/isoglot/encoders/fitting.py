@@ -82,11 +82,11 @@ def fit_whitening(
     if dim is not None and not 1 <= dim <= encoder.dim:
         raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
     with engine(encoder, plan(encoder, normalize_embeddings=False, precision=EXACT), progress=progress) as blocks:
-        found = moments(rows for _, rows in blocks(checked(texts)))
-    layer, share = whitening(found, dim)
+        statistics = moments(rows for _, rows in blocks(checked(texts)))
+    layer, share = whitening(statistics, dim)
     if isinstance(encoder, StaticEncoder):
-        return Whitened(_fold_into_rows(encoder, layer), found.count, share)
-    return Whitened(WithLayer(encoder, layer.to(encoder.device)).eval(), found.count, share)
+        return Whitened(_fold_into_rows(encoder, layer), statistics.count, share)
+    return Whitened(WithLayer(encoder, layer.to(encoder.device)).eval(), statistics.count, share)
 
 
 def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
@@ -100,9 +100,11 @@ def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
         more = len(rows)
         if not more:
             continue
-        own = rows.mean(0)
-        apart = own - mean
-        scatter = scatter + (rows - own).T @ (rows - own) + np.outer(apart, apart) * (count * more / (count + more))
+        centre = rows.mean(0)
+        apart = centre - mean
+        scatter = (
+            scatter + (rows - centre).T @ (rows - centre) + np.outer(apart, apart) * (count * more / (count + more))
+        )
         mean = mean + apart * (more / (count + more))
         count += more
     if count < 2:
@@ -110,17 +112,17 @@ def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
     return Moments(count, mean, scatter / (count - 1))
 
 
-def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
+def whitening(statistics: Moments, dim: int | None = None) -> tuple[Dense, float]:
     """The layer (D to `dim`) that whitens rows of these moments, and the share of their variance that it keeps.
 
     A direction counts if its eigenvalue is above `FLOOR` times the greatest. `dim` and ValueError as above.
     """
-    values, vectors = np.linalg.eigh(found.covariance)
+    values, vectors = np.linalg.eigh(statistics.covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = int((values > FLOOR * max(values[0], np.finfo(np.float64).tiny)).sum())
-    if rank < (dim or 1) or (dim is None and found.count <= len(values)):
+    if rank < (dim or 1) or (dim is None and statistics.count <= len(values)):
         raise ValueError(
-            f"{found.count:,} sentences vary in {rank:,} of {len(values):,} directions, too few to whiten "
+            f"{statistics.count:,} sentences vary in {rank:,} of {len(values):,} directions, too few to whiten "
             f"{dim or 'all'} of them; pass more varied text, or keep fewer dimensions (dim)"
         )
     dim = rank if dim is None else dim
@@ -130,7 +132,7 @@ def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
     layer = Dense(len(values), dim, activation="Identity")
     with torch.no_grad():
         layer.linear.weight.copy_(torch.from_numpy(w.T.copy()))
-        layer.linear.bias.copy_(torch.from_numpy(-found.mean @ w))
+        layer.linear.bias.copy_(torch.from_numpy(-statistics.mean @ w))
     return layer, float(values[:dim].sum() / values.sum())
 
 

@@ -231,17 +231,17 @@ class _Traced(nn.Module):
 
 def _trace(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
     """The plain graph, in which the word table has two rows: it is traced only for its place."""
-    own: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
-    config = copy.deepcopy(own.config)
+    copied: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
+    config = copy.deepcopy(copied.config)
     config._attn_implementation = "eager"  # plain standard operators, which any runtime has
-    for module in own.modules():
+    for module in copied.modules():
         if getattr(module, "config", None) is backbone.config:
             module.config = config
-    width = own.get_input_embeddings().weight.shape[1]
+    width = copied.get_input_embeddings().weight.shape[1]
     if from_ids:
-        own.set_submodule(_table_name(own), nn.Embedding(2, width))
+        copied.set_submodule(_table_name(copied), nn.Embedding(2, width))
     projections = evaluating(cast(Any, encoder.projections), always_copy=True)
-    traced = _Traced(own, cast(nn.ModuleList, projections), encoder.pooling, from_ids=from_ids)
+    traced = _Traced(copied, cast(nn.ModuleList, projections), encoder.pooling, from_ids=from_ids)
     if any((weight.device.type, weight.dtype) != ("cpu", torch.float32) for weight in traced.parameters()):
         traced = copy.deepcopy(traced).to("cpu", torch.float32)
     traced.training = True  # equal weights stay apart, as in training, and so have their own names
@@ -306,13 +306,13 @@ class _Graph:
 
     def replace(self, nodes: Mapping[int, list[Any]]) -> None:
         """Put other nodes in the places of those with these numbers, and remove what nothing uses any more."""
-        kept = [new for place, node in enumerate(self.graph.node) for new in nodes.get(place, [node])]
-        used = {name for node in kept for name in node.input} | {output.name for output in self.graph.output}
-        kept = [node for node in kept if used.intersection(node.output)]
-        used = {name for node in kept for name in node.input}
+        nodes_left = [new for place, node in enumerate(self.graph.node) for new in nodes.get(place, [node])]
+        used = {name for node in nodes_left for name in node.input} | {output.name for output in self.graph.output}
+        nodes_left = [node for node in nodes_left if used.intersection(node.output)]
+        used = {name for node in nodes_left for name in node.input}
         weights = [weight for weight in self.graph.initializer if weight.name in used]
         del self.graph.node[:], self.graph.initializer[:]
-        self.graph.node.extend(kept)
+        self.graph.node.extend(nodes_left)
         self.graph.initializer.extend(weights)
 
     def set_table(self, module: str, table: Tensor, form: str, block: int, frequent: int) -> None:

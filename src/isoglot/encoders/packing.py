@@ -65,7 +65,7 @@ def fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
 
 def _fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
     extreme = groups.gather(1, groups.abs().argmax(1, keepdim=True)).squeeze(1)
-    least = torch.full((len(groups),), torch.inf)
+    smallest = torch.full((len(groups),), torch.inf)
     best, scales = torch.zeros(groups.shape, dtype=torch.int8), torch.zeros(len(groups), dtype=torch.float16)
     for factor in (level / (level - 1), *_CANDIDATES):  # the first is plain symmetric rounding
         start = extreme * (-factor / level)
@@ -75,8 +75,8 @@ def _fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
         scale = (product / square.clamp(min=1)).half()
         wide = scale.float()
         error = wide * (wide * square - 2 * product)  # |w - dq|^2 without the constant |w|^2
-        better = error < least
-        least = torch.where(better, error, least)
+        better = error < smallest
+        smallest = torch.where(better, error, smallest)
         scales = torch.where(better, scale, scales)
         best = torch.where(better[:, None], whole.to(torch.int8), best)
     return best, scales

@@ -109,9 +109,9 @@ class Towers(Encoder):
     @property
     def fingerprint(self) -> str:
         """Hexadecimal digest of the towers' names, scripts and fingerprints."""
-        known = [f"{name} {','.join(self.scripts[name])}" for name in self.towers]
-        known += [tower.fingerprint for tower in self.members]
-        return hashlib.sha256("\n".join(known).encode()).hexdigest()
+        facts = [f"{name} {','.join(self.scripts[name])}" for name in self.towers]
+        facts += [tower.fingerprint for tower in self.members]
+        return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write each tower into a folder of its name, which opens alone too, and what makes them one."""

@@ -223,8 +223,8 @@ class TransformerEncoder(Encoder):
             merged.save_pretrained(folder)
         self.write_settings(folder, name=name)
         if self.adapter is not None and self.origin:
-            kept = {key: getattr(self, key) for key in ("pooling", "max_length", "prompt", "prompts", "layers")}
-            settings = {"name": name or "", **kept}
+            unchanged = {key: getattr(self, key) for key in ("pooling", "max_length", "prompt", "prompts", "layers")}
+            settings = {"name": name or "", **unchanged}
             adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, settings)
 
     def write_settings(self, folder: Path, *, name: str | None = None) -> None:
@@ -257,13 +257,13 @@ class TransformerEncoder(Encoder):
 
     def _write_config(self, folder: Path) -> None:
         config = json.loads(self.backbone.config.to_json_string())
-        own = "BertModel" if isinstance(self.backbone, Bert) else type(self.backbone).__name__
-        known = {
-            "architectures": [own],
+        architecture = "BertModel" if isinstance(self.backbone, Bert) else type(self.backbone).__name__
+        changes = {
+            "architectures": [architecture],
             "dtype": str(self.backbone.get_input_embeddings().weight.dtype).removeprefix("torch."),
             "output_hidden_states": self.pooling in FIRST_LAYER,  # where sentence-transformers looks for it
         }
-        layout.write_json(folder / "config.json", {**config, **known})
+        layout.write_json(folder / "config.json", {**config, **changes})
 
 
 def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:
@@ -315,18 +315,18 @@ def _keep_layers(backbone: Any, wish: int | str | Sequence[int]) -> list[int]:
     depth = int(backbone.config.num_hidden_layers)
     if isinstance(wish, str):
         match = re.fullmatch(r"every (\d+)(?:st|nd|rd|th)", wish)
-        kept = list(range(1, depth + 1, int(match[1]))) if match and int(match[1]) else []
+        numbers = list(range(1, depth + 1, int(match[1]))) if match and int(match[1]) else []
     else:
-        kept = list(range(1, min(wish, depth + 1) + 1)) if isinstance(wish, int) else list(wish)
-    if not kept or kept != sorted(set(kept)) or not 1 <= kept[0] <= kept[-1] <= depth:
+        numbers = list(range(1, min(wish, depth + 1) + 1)) if isinstance(wish, int) else list(wish)
+    if not numbers or numbers != sorted(set(numbers)) or not 1 <= numbers[0] <= numbers[-1] <= depth:
         raise ValueError(
             f"layers must be a number, an increasing list or 'every 3rd', between 1 and the backbone's {depth}, "
             f"got {wish!r}"
         )
     layers = adapters.stack(backbone)
-    for number in sorted({*range(1, depth + 1)} - {*kept}, reverse=True):
+    for number in sorted({*range(1, depth + 1)} - {*numbers}, reverse=True):
         del layers[number - 1]
-    backbone.config.num_hidden_layers = len(kept)
+    backbone.config.num_hidden_layers = len(numbers)
     if types := getattr(backbone.config, "layer_types", None):
-        backbone.config.layer_types = [types[number - 1] for number in kept]
-    return kept
+        backbone.config.layer_types = [types[number - 1] for number in numbers]
+    return numbers

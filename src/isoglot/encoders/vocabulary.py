@@ -94,10 +94,10 @@ def trim(
     met |= used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
     met |= set(range(min(first, _backend(inner).get_vocab_size())))
     trimmed, rows = cut_to(encoder, met, keep_characters=keep_characters)
-    found = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, encoder.parameters_count, minimum_count)
+    result = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, encoder.parameters_count, minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
-        check(encoder, found, texts, progress=progress)
-    return found
+        check(encoder, result, texts, progress=progress)
+    return result
 
 
 def _add_prompt(texts: Iterable[str], prompt: str) -> Iterator[str]:
@@ -146,14 +146,14 @@ def _alike(before: Encoder, after: Trimmed, texts: list[str]) -> bool:
 
 def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
     """The encoder, or the one inside it, that has the vocabulary. Raises EncoderError if there is none to cut."""
-    found = [part for part in encoder.modules() if isinstance(part, TransformerEncoder | StaticEncoder)]
-    kinds = " + ".join(type(_backend(part).model).__name__ for part in found) or "none"
+    parts = [part for part in encoder.modules() if isinstance(part, TransformerEncoder | StaticEncoder)]
+    kinds = " + ".join(type(_backend(part).model).__name__ for part in parts) or "none"
     if kinds not in KINDS:
         raise EncoderError(
             f"cannot trim the vocabulary of a {type(encoder).__name__}: expected one of {', '.join(KINDS)}, got "
             f"{kinds}; pass a transformer or static encoder with one of these"
         )
-    return found[0]
+    return parts[0]
 
 
 def _backend(inner: TransformerEncoder | StaticEncoder) -> Tokenizer:
@@ -253,15 +253,15 @@ def _unknown_words(tokenizer: Tokenizer, text: str, unknown: int) -> Iterator[st
 
 def _walk(word: str, model: Mapping[str, Any]) -> list[int]:
     """The longest pieces from the front of a word, up to where none fits."""
-    found, at = [], 0
+    numbers, at = [], 0
     while at < len(word):
         start = model["continuing_subword_prefix"] if at else ""
         stops = (stop for stop in range(len(word), at, -1) if start + word[at:stop] in model["vocab"])
         if (stop := next(stops, None)) is None:
             break
-        found.append(model["vocab"][start + word[at:stop]])
+        numbers.append(model["vocab"][start + word[at:stop]])
         at = stop
-    return found
+    return numbers
 
 
 def needed(ids: Set[int], state: Mapping[str, Any], *, keep_characters: bool) -> set[int]:
@@ -334,8 +334,8 @@ def cut(state: Mapping[str, Any], new: Mapping[int, int]) -> Tokenizer:
     else:
         model["vocab"] = {piece: new[number] for piece, number in model["vocab"].items() if number in new}
     if model["type"] == "BPE":
-        there = model["vocab"].keys()
-        model["merges"] = [(a, b) for a, b in model["merges"] if {a, b, _product(a, b, model)} <= there]
+        pieces = model["vocab"].keys()
+        model["merges"] = [(a, b) for a, b in model["merges"] if {a, b, _product(a, b, model)} <= pieces]
     added = [{**token, "id": new[token["id"]]} for token in state["added_tokens"]]
     around = _renumber(state["post_processor"], new)
     changes = {"model": model, "added_tokens": added, "post_processor": around, "padding": None, "truncation": None}

@@ -63,11 +63,11 @@ def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -
     """Raise RecipeError unless `name` is an objective and every option one of its keyword arguments, of its type."""
     if name not in OBJECTIVES:
         raise RecipeError(f"{where}.name: unknown objective {shown(name)}; {nearest(name, OBJECTIVES)}")
-    known = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key not in HANDED]
+    settings = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key not in HANDED]
     for key, value in options.items():
-        if key not in known:
+        if key not in settings:
             raise RecipeError(
-                f"{where}.{key}: {name} has no such setting (value {shown(value)}); {nearest(key, known)}"
+                f"{where}.{key}: {name} has no such setting (value {shown(value)}); {nearest(key, settings)}"
             )
     check_values(OBJECTIVES[name].__init__, options, where=where)
 

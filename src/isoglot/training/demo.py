@@ -105,14 +105,14 @@ def find_translations(encoder: Model, path: Path, report: Report) -> None:
     rows = (line.split("\t") for _, line in read_lines(BUNDLED / "mine" / f"{MINED}-eng.gold.tsv"))
     next(rows)  # the header
     gold = {(int(source) - 1, int(target) - 1) for source, target in rows}
-    found = quality(pairs, gold)
+    measured = quality(pairs, gold)
     with atomic_write(path) as stream:
         for source, target, score in zip(pairs.source, pairs.target, pairs.score, strict=True):
             stream.write(f"{score:.4f}\t{sides[0][source]}\t{sides[1][target]}\n")
-    right = round(found.precision * len(pairs))
+    right = round(measured.precision * len(pairs))
     report(
         f"   {len(pairs)} pairs mined, {right} correct, of {len(gold)} to find: "
-        f"precision {found.precision:.1%}, recall {found.recall:.1%}, F1 {found.f1:.1%}"
+        f"precision {measured.precision:.1%}, recall {measured.recall:.1%}, F1 {measured.f1:.1%}"
     )
 
 

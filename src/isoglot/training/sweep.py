@@ -199,13 +199,13 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
     if not grid:
         return tuple(arms)
     names = _short([axis[0][0] for axis in grid])
-    made = []
+    every = []
     for arm, point in itertools.product(arms, itertools.product(*grid)):
         label = ", ".join(f"{names[key]}={_word(value)}" for key, value in point)
         name = f"{arm.name}, {label}" if len(arms) > 1 else label
         changes = (*arm.set, *(f"{key}={_toml(value)}" for key, value in point))
-        made.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
-    return tuple(made)
+        every.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
+    return tuple(every)
 
 
 def _short(keys: Sequence[str]) -> dict[str, str]:
@@ -410,13 +410,13 @@ def sweep(
     for arm, seed in runs:
         check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
     results = _all(job, runs, jobs=jobs, report=report)
-    made = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
-    made.save(output)
+    result = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
+    result.save(output)
     with atomic_write(output / "design.json") as stream:
-        json.dump(_describe(job, design, made, ready, tasks, languages), stream, ensure_ascii=False, indent=1)
+        json.dump(_describe(job, design, result, ready, tasks, languages), stream, ensure_ascii=False, indent=1)
     if find_spec("matplotlib"):  # of an extra
         plot_sweep(output, output / "sweep.svg")
-    return made
+    return result
 
 
 def _describe(

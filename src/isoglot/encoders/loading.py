@@ -28,7 +28,6 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import card, configs, layout, packaged, packed
 from isoglot.model.finding import default_name, find, folder_name
-from isoglot.model.static import StaticModel
 from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer
 
 
@@ -393,10 +392,20 @@ def _static(folder: Path, modules: list[layout.Module], pooling: str | None, giv
         raise EncoderError(
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
         )
-    saved = StaticModel.open(modules, folder, {})
+    place = modules[0].folder
+    weights = read_weights(place)
+    table = weights.get("embedding.weight", weights.get("embeddings"))
+    if table is None:
+        raise EncoderError(
+            f"{place}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
+        )
+    tokenizer = packed.read_tokenizer(place)
+    length = (tokenizer.truncation or {}).get("max_length", 8192)
+    disable_extras(tokenizer)
+    require_tokenizer(tokenizer, len(table), place)
+    normalizes = any(module.kind == "Normalize" for module in modules)
     try:
-        settings = {"max_length": saved.max_length, "normalizes": saved.normalizes, **given}
-        return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **settings)
+        return StaticEncoder(table.float(), tokenizer, **{"max_length": length, "normalizes": normalizes, **given})
     except (TypeError, ValueError) as error:
         raise EncoderError(f"{folder}: {_one_line(error)}") from error
 

@@ -143,7 +143,9 @@ class TransformerEncoder(Encoder):
         if adapter is not None:
             from isoglot.encoders.settings import AdapterSettings
 
-            adapter = AdapterSettings.model_validate(adapter)
+            adapter = AdapterSettings(**adapter) if isinstance(adapter, Mapping) else adapter
+            if not isinstance(adapter, AdapterSettings):
+                raise TypeError(f"adapter must be AdapterSettings or a dict of its fields, got {adapter!r}")
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
         if attached is not None:
             self.adapter = attached

@@ -18,6 +18,8 @@ def test_agrees_with_the_loops(case, temperature, weight):
     rows = rows_of(vectors, batch)
     assert float(losses["info_nce"]) == pytest.approx(oracle.info_nce(rows, temperature, weight), abs=1e-9)
     assert float(losses["info_nce/back"]) == pytest.approx(oracle.info_nce_back(rows, temperature), abs=1e-9)
+    one_way = InfoNCE(temperature=temperature, hard_negative_weight=weight)(vectors, batch)
+    assert one_way == {"info_nce": pytest.approx(float(losses["info_nce"]), abs=1e-9)}
 
 
 def test_equal_keys_are_not_negatives():

@@ -61,16 +61,8 @@ def test_an_epoch_holds_every_sentence_once(sizes, size, pool, tokens, one_pair)
         assert groups_met <= size
         padded = len(batch) * int(batch.tokens.lengths.max())
         assert not tokens or padded <= tokens or groups_met == 1
-        if one_pair:
-            assert (
-                len(
-                    {
-                        tuple(sorted(batch.lang[(batch.group == g) & (batch.slot >= 0)].tolist()))
-                        for g in batch.group.unique()
-                    }
-                )
-                == 1
-            )
+        langs = [sorted(batch.lang[(batch.group == g) & (batch.slot >= 0)].tolist()) for g in batch.group.unique()]
+        assert not one_pair or all(each == langs[0] for each in langs)
 
 
 def test_slots_and_hard_negatives():
@@ -84,11 +76,8 @@ def test_slots_and_hard_negatives():
 
 def test_any_position_gives_the_batch_of_an_uninterrupted_run():
     table = table_of(toy_groups([2, 3, 1, 4] * 20))
-    for batching in (
-        Batching(size=7, pool=3),
-        Batching(size=9, tokens=60, pool=4),
-        Batching(size=5, pool=1, rows="matching"),
-    ):
+    matching = Batching(size=5, pool=1, rows="matching")
+    for batching in (Batching(size=7, pool=3), Batching(size=9, tokens=60, pool=4), matching):
         straight, positions = Batches(table, batching, seed=3), []
         reference = []
         for _ in range(straight.count() * 2 + 3):  # into the third epoch
@@ -109,31 +98,22 @@ def test_epochs_and_seeds_differ():
     assert first != [sentences(other.next()) for _ in first]
 
 
-def test_ranks_share_a_batch_between_them():
+@pytest.mark.parametrize("world", [3, 9])  # more ranks than items: some hold no rows, and say so
+def test_ranks_share_a_batch_between_them(world):
     table = table_of(toy_groups([2, 3, 1] * 10, hard=1))
-    whole = epoch(table, Batching(size=7))
-    parts = [epoch(table, Batching(size=7), rank=rank, world=3) for rank in range(3)]
-    for number, batch in enumerate(whole):
-        shared = [row for rank in parts for row in sentences(rank[number])]
-        assert Counter(shared) == Counter(sentences(batch))
-        groups = [set(rank[number].group.tolist()) for rank in parts]
-        assert not groups[0] & groups[1] | groups[1] & groups[2]
-
-
-def test_a_rank_may_get_nothing():
-    """Five ranks and a last batch of one item: the others hold no rows, and say so."""
-    table = table_of(toy_groups([2] * 8))
-    last = [epoch(table, Batching(size=7), rank=rank, world=5)[-1] for rank in range(5)]
-    assert sum(len(batch) for batch in last) in (2, 14)
-    assert all(len(batch.tokens) == len(batch.slot) == len(batch) for batch in last)
+    parts = [epoch(table, Batching(size=7), rank=rank, world=world) for rank in range(world)]
+    for number, batch in enumerate(epoch(table, Batching(size=7))):
+        shared = [rank[number] for rank in parts]
+        assert Counter(row for part in shared for row in sentences(part)) == Counter(sentences(batch))
+        assert sum(len(part.group.unique()) for part in shared) == len(batch.group.unique())
+        assert all(len(part.tokens) == len(part.slot) == len(part) for part in shared)
 
 
 def test_one_pair_without_a_pool_cuts_the_epoch_into_full_batches_in_random_order():
     """IMASCL: shuffled within a pair of languages, cut, and the batches shuffled; lengths play no part."""
     counts = {"deu": 50, "fra": 33, "kor": 9}
-    groups = [
-        Group((f"{lang}{i}" + "x" * (i % 25), "eng"), (lang, "eng")) for lang, n in counts.items() for i in range(n)
-    ]
+    names = [(lang, i) for lang, n in counts.items() for i in range(n)]
+    groups = [Group((f"{lang}{i}" + "x" * (i % 25), "eng"), (lang, "eng")) for lang, i in names]
     batches = epoch(table_of(groups), Batching(size=8, one_pair=True))
     assert sorted(len(batch) // 2 for batch in batches) == [1, 1, 2, *[8] * 11]
     kinds = [tuple(batch.lang.unique().tolist()) for batch in batches]
@@ -307,10 +287,8 @@ def test_the_temperature_evens_out_the_languages_of_each_weighted_source():
 
 def test_a_source_may_limit_the_sentences_of_its_groups():
     table = table_of(toy_groups([6] * 5, hard=1), toy_groups([6] * 5), toy_groups([6] * 5))
-    batches = Batches(
-        table, Batching(size=15, most=4), seed=1, mixing={"source0": Mixing(most=2), "source1": Mixing(most=9)}
-    )
-    batch = batches.next()
+    mixing = {"source0": Mixing(most=2), "source1": Mixing(most=9)}
+    batch = Batches(table, Batching(size=15, most=4), seed=1, mixing=mixing).next()
     sizes = Counter(batch.group[batch.slot >= 0].tolist())
     assert sorted(Counter(sizes.values()).items()) == [(2, 5), (4, 5), (6, 5)]
 

@@ -23,9 +23,8 @@ PAIR = Group(("Hi", "Hallo"), ("eng", "deu"))
 def test_only_the_wanted_languages_stay():
     groups = [PAIR, Group(("Hi", "你好", "Salut"), ("eng", "zho_Hans", "fra"), "k", ("No", "Non"), ("eng", "fra"))]
     counts = Counter()
-    assert list(filters.select_languages(groups, "en,zh", counts=counts)) == [
-        Group(("Hi", "你好"), ("eng", "zho_Hans"), "k", ("No",), ("eng",))
-    ]
+    (group,) = filters.select_languages(groups, "en,zh", counts=counts)
+    assert group == Group(("Hi", "你好"), ("eng", "zho_Hans"), "k", ("No",), ("eng",))
     assert counts == {"of other languages": 1, "shortened": 1}
     assert list(filters.select_languages([PAIR], ["en"], smallest=1)) == [Group(("Hi",), ("eng",))]
     assert list(filters.select_languages([PAIR], ["de", "en"])) == [PAIR]

@@ -19,7 +19,7 @@ from isoglot.data.sets import check, get
 from isoglot.data.sets.catalogue import address, catalogue, command, find
 from isoglot.data.sets.content import Content, measure
 from isoglot.data.sets.download import Network
-from isoglot.data.sets.normalise import step
+from isoglot.data.sets.get import step
 from isoglot.evaluation.mteb import MTEB
 
 entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name

@@ -27,7 +27,7 @@ EXTRAS = {
     "sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap",
     "onnx": "torch",
     "openpyxl": "xlsx", "pyarrow": "parquet", "datasets": "datasets",
-    "mwparserfromhell": "wikipedia", "wikipedia2vec": "wikipedia",
+    "mwparserfromhell": "wikipedia",
     "lxml": "documents", "polib": "documents", "sentencex": "documents",
     "torch": "torch", "transformers": "torch",
 }  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.errors import CorpusError, naming_extras
+from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.files import atomic_write, digest, first_bytes, read_lines, write_record
 from isoglot.data.readers.entities import TABLE, read_table
 from isoglot.data.vectors import open_table
@@ -178,6 +178,8 @@ def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table
 
 
 def wikipedia2vec(part: str = "") -> Any:
-    """The library, or a module of it. Raises `MissingExtraError` where it is not installed."""
-    with naming_extras():
+    """The library, or a module of it. Raises `EncoderError` where it is not installed, or built for other libraries."""
+    try:
         return import_module(f"wikipedia2vec{part and '.'}{part}")
+    except ImportError as error:
+        raise EncoderError(f'Wikipedia2Vec is needed ({error}): pip install "isoglot[wikipedia]"') from error

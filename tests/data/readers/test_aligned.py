@@ -25,9 +25,7 @@ def write(folder, files):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         raw = text.encode()
-        path.write_bytes(
-            gzip.compress(raw) if name.endswith(".gz") else lzma.compress(raw) if name.endswith(".xz") else raw
-        )
+        path.write_bytes({".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)(raw))
     return folder
 
 
@@ -68,9 +66,8 @@ def test_the_language_of_a_document_is_before_its_suffix(name, code):
 
 
 def test_the_pair_in_the_name_gives_the_order_and_leaves_other_files_alone(tmp_path):
-    write(
-        tmp_path, {"a.en-de.de.gz": "Hallo\n", "a.en-de.en.gz": "Hi\n", "a.en-de.fr": "Salut\n", "a.en-de.ids": "1\n"}
-    )
+    files = {"a.en-de.de.gz": "Hallo\n", "a.en-de.en.gz": "Hi\n", "a.en-de.fr": "Salut\n", "a.en-de.ids": "1\n"}
+    write(tmp_path, files)
     assert list(read_moses(tmp_path / "a.en-de")) == [Group(("Hi", "Hallo"), ("eng", "deu"))]
 
 
@@ -106,16 +103,8 @@ def test_empty_lines_can_be_skipped_and_are_counted(tmp_path):
 
 
 def test_a_folder_of_many_languages(tmp_path):
-    write(
-        tmp_path,
-        {
-            "news-ref.deu.txt.xz": "Hallo\nJa\n",
-            "news-ref.zho-CN.txt.xz": "你好\n是\n",
-            "news-src.eng.txt.xz": "Hi\nYes\n",
-            "README.md": "words",
-            "LICENSE": "words",
-        },
-    )
+    files = {"news-ref.deu.txt.xz": "Hallo\nJa\n", "news-ref.zho-CN.txt.xz": "你好\n是\n"}
+    write(tmp_path, files | {"news-src.eng.txt.xz": "Hi\nYes\n", "README.md": "words", "LICENSE": "words"})
     langs = ("deu", "eng", "zho_Hans")
     assert list(read_folder(tmp_path)) == [Group(("Hallo", "Hi", "你好"), langs), Group(("Ja", "Yes", "是"), langs)]
     assert texts(read_folder(tmp_path, languages="zh,en")) == [("Hi", "你好"), ("Yes", "是")]
@@ -141,10 +130,8 @@ def test_several_sets_must_be_chosen_from(tmp_path):
 
 
 def test_a_folder_of_pair_folders(tmp_path):
-    write(
-        tmp_path,
-        {"deu-eng/deu.txt": "a\n", "deu-eng/eng.txt": "b\n", "eng-fra/eng.txt": "c\n", "eng-fra/fra.txt": "d\n"},
-    )
+    files = {"deu-eng/deu.txt": "a\n", "deu-eng/eng.txt": "b\n", "eng-fra/eng.txt": "c\n", "eng-fra/fra.txt": "d\n"}
+    write(tmp_path, files)
     assert texts(read_folder(tmp_path, sets="*")) == [("a", "b"), ("c", "d")]
     assert texts(read_folder(tmp_path, sets="eng-*")) == [("c", "d")]
     assert texts(read_folder(tmp_path, sets="*", languages="de,en")) == [("a", "b")]

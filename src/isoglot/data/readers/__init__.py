@@ -19,11 +19,10 @@ from isoglot.core.options import check_values
 from isoglot.core.plugins import Registry
 from isoglot.data.formats import DOCUMENTS, TABLES, input_format
 from isoglot.data.groups import Group
-from isoglot.data.readers.aligned import read_folder, read_moses
+from isoglot.data.readers.aligned import read_folder, read_moses, read_sentences
 from isoglot.data.readers.entities import read_entities
 from isoglot.data.readers.jsonl import read_dataset, read_jsonl
 from isoglot.data.readers.nli import read_nli, read_xnli
-from isoglot.data.readers.sentences import read_sentences
 from isoglot.data.readers.translations import read_po, read_tmx, read_xliff
 from isoglot.data.readers.tsv import read_tsv
 

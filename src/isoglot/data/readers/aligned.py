@@ -1,4 +1,4 @@
-"""Line-aligned files: line i of every file has the same meaning.
+"""Plain text, one sentence per line, and documents; line-aligned files, where line i of each has the same meaning.
 
 `read_moses` reads two files that differ in the language at the end of their names, `read_folder` the layout of N-way
 parallel sets such as NTREX, FLORES and Multi30k, one file per language.
@@ -14,12 +14,30 @@ from pathlib import Path
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import read_lines, without_compression
-from isoglot.data.formats import DOCUMENTS, input_format
+from isoglot.data.formats import DOCUMENTS, input_format, read_texts
 from isoglot.data.groups import Group
-from isoglot.data.languages import canonical, canonical_list, is_language, matches
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language, matches
 
 # File extensions that are also language codes, but not meant as such.
 _ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "srt", "tmx", "tsv", "txt", "xml", "zip"}
+
+
+def read_sentences(
+    path: str | Path, *, language: str = UNKNOWN, skip_empty: bool = False, counts: Counter[str] | None = None
+) -> Iterator[Group]:
+    """A group of one sentence per line, or per text of a document, all in `language`.
+
+    A blank line is an error, or with `skip_empty` left out and counted in `counts["empty"]`.
+    """
+    languages = (canonical(language, file=path),)
+    texts = read_texts(path) if input_format(path) in DOCUMENTS else read_lines(path)
+    for number, text in texts:
+        if text.strip():
+            yield Group((text,), languages)
+        elif not skip_empty:
+            raise CorpusError("is empty; remove the line, or pass skip_empty=true", file=path, line=number)
+        elif counts is not None:
+            counts["empty"] += 1
 
 
 def split_name(name: str) -> tuple[str, str | None]:

@@ -36,7 +36,7 @@ FILES = Path(str(resources.files(__package__)))
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the address of a file follows from its path, and the step applied to the published file (`normalise.step`).
+    """How the address of a file follows from its path, and the step applied to the published file (`get.step`).
 
     `address` is appended to the one of the set unless it begins with `https:`; groups of the pattern may be named in
     it. It may be `packaged:NAME`, a file that comes with the catalogue.

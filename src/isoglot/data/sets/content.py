@@ -1,21 +1,28 @@
-"""The decompressed content of a stored file: its bytes, size, lines and checksum.
+"""Published files: their decompressed content with its bytes, size, lines and checksum, and untrusted archives.
 
 Checksums are of the content, never of a compressed file, so a copy recompressed as `.xz` and the publisher's plain file
 have the same checksum. Nothing is stripped: a byte order mark and carriage returns count, unlike in
 `isoglot.data.files`, which reads text for use.
+
+Every member's path of an archive (zip, and tar plain or compressed) is checked before it is written. An archive with an
+absolute path, or one that leads out of the folder, is rejected; links and devices are skipped; and the unpacked size is
+limited to `LIMIT`, regardless of the sizes stated in the archive.
 """
 
 from __future__ import annotations
 
 import hashlib
 import lzma
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import decompressed
+from isoglot.data.files import atomic_folder, decompressed
 
 BLOCK = 1 << 18
 
@@ -80,3 +87,57 @@ def is_compressed(path: Path) -> bool:
     """Whether a file is gzip, xz or bzip2 by its first bytes."""
     with path.open("rb") as stream:
         return decompressed(stream, path) is not stream
+
+
+LIMIT = 16 << 30  # unpacked bytes per archive; the largest in the catalogue has about 2 GB
+
+_JUNK = {"__MACOSX", ".DS_Store", "Icon\r"}
+_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError)
+
+
+def extract(archive: Path, folder: Path, *, limit: int = LIMIT) -> None:
+    """Write every regular file of an archive below `folder`, which appears only when it is complete.
+
+    Raises `CorpusError` for a file that is not an archive, is damaged, contains a path that leads out of the folder, or
+    unpacks to more than `limit` bytes.
+    """
+    with atomic_folder(folder) as fresh:
+        try:
+            for name, source in _zip(archive) if zipfile.is_zipfile(archive) else _tar(archive):
+                target = fresh / safe(name, archive)
+                if not _JUNK.isdisjoint(target.parts):
+                    continue
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with source, target.open("wb") as stream:
+                    while block := source.read(BLOCK):
+                        limit -= len(block)
+                        if limit < 0:
+                            raise CorpusError("unpacks to more than the size limit; do not use it", file=archive)
+                        stream.write(block)
+        except _DAMAGE as error:
+            reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for every compression it tried
+            raise CorpusError(f"cannot be unpacked ({reason}); get it again", file=archive) from error
+
+
+def safe(name: str, archive: Path) -> PurePosixPath:
+    """A member's name as a path below the folder. Raises `CorpusError` for one that is not."""
+    path = PurePosixPath(name)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or ":" in name:
+        raise CorpusError(f"unsafe path {name!r}, which may lead out of the folder; do not use it", file=archive)
+    return path
+
+
+def _zip(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    with zipfile.ZipFile(archive) as opened:
+        for member in opened.infolist():
+            kind = member.external_attr >> 16 & 0o170000  # of the original file system; 0 if it has none
+            if not member.is_dir() and kind in (0, 0o100000):
+                # The name as stored in the archive: the library would make an unsafe one look safe.
+                yield member.orig_filename, opened.open(member)
+
+
+def _tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    with tarfile.open(archive) as opened:
+        for member in opened:
+            if member.isfile() and (stream := opened.extractfile(member)):
+                yield member.name, stream

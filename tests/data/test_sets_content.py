@@ -6,7 +6,7 @@ import pytest
 from packed import tar, zipped
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.sets.unpack import extract
+from isoglot.data.sets.content import extract
 
 
 def files_in(folder):

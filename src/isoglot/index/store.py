@@ -76,7 +76,10 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A FAISS file: its name, the rows it covers, its bytes, and their SHA-256 (None: written before it was kept)."""
+    """A FAISS file: its name, the rows it covers, its bytes, and a SHA-256 of them (None: written before it was kept).
+
+    Where lists follow, the SHA-256 is that of the first bytes, and their number follows it.
+    """
 
     name: str
     rows: int

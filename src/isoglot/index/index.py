@@ -34,9 +34,8 @@ from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_i
 from isoglot.index.table import Rows, Table, Vectors, nearest
 from isoglot.index.units import Unit, content_of, group, named
 from isoglot.model import Model, load
-from isoglot.model.base import texts_or_vectors
+from isoglot.model.base import readable, texts_or_vectors
 from isoglot.model.engine import checked
-from isoglot.model.tokenizer import readable
 from isoglot.search import faiss_index
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.

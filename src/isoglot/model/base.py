@@ -26,6 +26,7 @@ from isoglot.model import engine
 from isoglot.model.engine import Engine
 from isoglot.model.output import check_output_precision, quantize_vectors
 from isoglot.model.resumable import encode_file
+from isoglot.model.tokenizer import readable as readable
 from isoglot.model.torch_half import torch_half
 
 if TYPE_CHECKING:

@@ -386,18 +386,18 @@ def engine(
 def _to_array(blocks: Blocks, texts: Sequence[str], asked: Plan) -> Rows:
     """Texts in memory: duplicates are found among all of them, and each distinct text is encoded at its first place."""
     different, rows = distinct(texts)
-    places = np.arange(len(texts))
-    rows = places if rows is None else rows
-    first = np.unique(rows, return_index=True)[1]
+    first = None if rows is None else np.unique(rows, return_index=True)[1]
     out: Rows = np.empty((len(texts), asked.width), dtype=asked.dtype)
     done = 0
     for _, vectors in blocks(different):
-        out[first[done : done + len(vectors)]] = vectors
-        done += len(vectors)
-    repeated = np.setdiff1d(places, first, assume_unique=True)
-    for start in range(0, len(repeated), asked.window):  # in parts, so that no second array of this size is made
-        part = repeated[start : start + asked.window]
-        out[part] = out[first[rows[part]]]
+        stop = done + len(vectors)
+        out[slice(done, stop) if first is None else first[done:stop]] = vectors
+        done = stop
+    if rows is not None and first is not None:
+        repeated = np.setdiff1d(np.arange(len(texts)), first, assume_unique=True)
+        for start in range(0, len(repeated), asked.window):  # in parts, so that no second array of this size is made
+            part = repeated[start : start + asked.window]
+            out[part] = out[first[rows[part]]]
     return out
 
 

@@ -158,6 +158,25 @@ def test_other_encodings_are_refused(tmp_path, encoding, reader):
     assert len(str(caught.value)) < len(str(path)) + 200
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    encoding=st.one_of(
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=15),
+        st.sampled_from([*REFUSED, *WRITTEN, "utf_8_sig", "latin1", "hz", "cp65001", "iso2022_kr", "quopri", "bz2"]),
+    ),
+    body=st.one_of(st.binary(max_size=30), st.just(TMX.format(code="de", text="+ADw-a").encode())),
+)
+@example(encoding="latin1", body=b"<tu>\xe4</tu>")
+def test_any_declared_encoding_is_read_or_refused(tmp_path_factory, encoding, body):
+    path = tmp_path_factory.mktemp("enc") / "a.tmx"
+    path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>'.encode() + body)
+    for reader in (read_tmx, read_dump):
+        try:
+            list(reader(path))
+        except CorpusError as error:
+            check(error, str(path))
+
+
 # XML that is well-formed and hostile
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.evaluation.statistics import STATISTICS, weighted
+from isoglot.evaluation.statistics import STATISTICS, rank, weighted
 
 COLUMNS = {"mean": 0, "spearman": 2, "pearson": 2, "f1": 3, "precision": 3, "recall": 3}
 COLUMNS |= {f"{kind}/{way}": 3 for kind in ("spearman", "pearson") for way in ("wmean", "mean")}
@@ -44,6 +44,20 @@ def test_a_column_far_from_zero_keeps_its_digits():
     rng = np.random.default_rng(3)
     items = np.stack([rng.normal(size=50), 1e6 + rng.normal(size=50)], axis=1)
     assert weighted("pearson", items, np.ones((1, 50)))[0] == pytest.approx(np.corrcoef(items.T)[0, 1], abs=1e-9)
+
+
+@settings(deadline=None)
+@given(st.integers(2, 30), st.integers(0, 2**32 - 1))
+def test_correlations_are_those_of_scipy(n, seed):
+    scipy_stats = pytest.importorskip("scipy.stats")
+    items = items_of("spearman", np.random.default_rng(seed), n)
+    if min(len(set(column)) for column in items.T) < 2:
+        assert STATISTICS["spearman"](items) == STATISTICS["pearson"](items) == 0.0
+        return
+    assert STATISTICS["spearman"](items) == pytest.approx(scipy_stats.spearmanr(*items.T).statistic, abs=1e-12)
+    assert STATISTICS["pearson"](items) == pytest.approx(scipy_stats.pearsonr(*items.T).statistic, abs=1e-12)
+    ranks = rank(items[:, 0], np.ones((1, n)))[0]
+    assert ranks == pytest.approx(scipy_stats.rankdata(items[:, 0]) - (n + 1) / 2)
 
 
 def test_shares_by_hand():

@@ -15,7 +15,9 @@ from cases_sts import STS17, export
 from folders import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import hyp0f1
 
+from conftest import DATA, published
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.analysis import (
@@ -29,6 +31,7 @@ from isoglot.evaluation.tasks.analysis import (
     Similarity,
     alignment,
     explained,
+    read_groups,
     uniformity,
 )
 from isoglot.evaluation.tasks.sts import EXTENDED_10
@@ -209,6 +212,57 @@ def plain(folder, names):
         write(folder / name, "".join(f"{code} {i}\n" for i in range(6)))
 
 
+@pytest.mark.parametrize(
+    ("source", "files", "codes"),
+    [
+        (
+            "ntrex",
+            {
+                "NTREX-128/newstest2019-src.eng.txt": "eng",
+                "NTREX-128/newstest2019-ref.deu.txt.gz": "deu",
+                "NTREX-128/newstest2019-ref.zho-CN.txt": "zho",
+            },
+            ("deu", "zho_CN", "eng"),
+        ),
+        (
+            "tico",
+            {
+                "tico-19/en-ar/tico19-test.en.xz": "en",
+                "tico-19/en-ar/tico19-test.ar.xz": "ar",
+                "tico-19/en-sw/tico19-test.en.xz": "en",
+                "tico-19/en-sw/tico19-test.sw.xz": "sw",
+            },
+            ("ar", "sw", "en"),
+        ),
+        (
+            "multi30k",
+            {f"multi30k/task1/raw/test_2016_flickr.{code}.gz": code for code in ("de", "en", "fr")},
+            ("de", "fr", "en"),
+        ),
+        (
+            "flores-devtest",
+            {f"devtest/{code}.devtest": code for code in ("deu_Latn", "eng_Latn")},
+            ("deu_Latn", "eng_Latn"),
+        ),
+    ],
+)
+def test_published_sets_are_found(tmp_path, source, files, codes):
+    plain(tmp_path, files)
+    for name in ("", source):
+        groups = read_groups(tmp_path, task="similarity", source=name)
+        assert {tuple(group.texts) for group in groups} == {codes}
+        assert [group.texts[codes[-1]].split()[-1] for group in groups] == list("012345")
+    assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].texts.keys() == {codes[0], codes[-1]}
+
+
+def test_sib_is_read_in_the_order_of_its_ids(tmp_path):
+    sib(tmp_path, ("deu_Latn", "eng_Latn"))
+    groups = read_groups(tmp_path, task="map")
+    assert [tuple(group.texts.values()) for group in groups] == [
+        (f'deu_Latn "{i}"', f'eng_Latn "{i}"') for i in range(8)
+    ]
+
+
 def test_paraphrases_of_a_language_are_compared_by_similarity_alone(tmp_path):
     rows = "".join(f"eng {i}\tother {i}\tthird {i}\tdeu {i}\n" for i in range(6))
     write(tmp_path / "retrieval.tsv", "eng\teng\teng\tdeu\n" + rows)
@@ -309,6 +363,16 @@ def test_both_ends_of_the_scales():
     assert uniformity(np.array([[1.0, 0], [-1, 0]])) == pytest.approx(-8)
 
 
+@pytest.mark.parametrize("dims", [8, 64, 512])
+def test_random_vectors_give_the_value_of_theory(dims):
+    """The mean of exp(4 cos) over the sphere is 0F1(dims / 2, 4), whose logarithm is 8 / dims to first order."""
+    rows = np.random.default_rng(1).standard_normal((1500, dims))
+    exact = -4 + math.log(hyp0f1(dims / 2, 4))
+    assert uniformity(rows) == pytest.approx(exact, abs=0.01)
+    assert exact == pytest.approx(-4 + 8 / dims, abs=0.3 * 8 / dims)
+    assert alignment(rows[:750], rows[750:]).mean() == pytest.approx(2, abs=0.1)
+
+
 def test_a_run_equals_the_protocol_in_a_loop(tmp_path):
     stsb_dev(tmp_path)
     aligned, uniform = TASKS["alignment"].run(by_text, tmp_path)
@@ -356,3 +420,11 @@ def test_the_pool_is_over_all_pairs_of_ten_sets(tmp_path):
     assert set(found["extended-10", "alignment"].over) == set(EXTENDED_10)
     assert POOLED not in found["mean", "alignment"].over
     assert found["mean", "alignment"].n == len(STS17)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_the_dev_split_has_264_pairs_of_one_meaning():
+    published("senteval-en")
+    scores = TASKS["alignment"].run(lambda texts: np.array([[len(t), t.count(" ") + 1] for t in texts]), DATA)
+    assert [(score.metric, score.n) for score in scores] == [("alignment", 264), ("uniformity", 2909)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import lzma
 import math
 from functools import partial
 
@@ -12,15 +14,18 @@ from cases_sts import (
     CORPORA,
     PAIRS,
     STS17,
+    STS22,
     WAYS,
     cosine_of_gold,
     english,
     export,
     rows,
     semeval,
+    sick,
     sts17,
     sts22,
     stsb,
+    stsb_multi,
     tsv,
 )
 from folders import write
@@ -43,6 +48,7 @@ from isoglot.evaluation.tasks.sts import (
     judge,
     mistakes,
     sides,
+    unit,
 )
 
 SEVENTEEN = MULTILINGUAL["sts17"]
@@ -138,6 +144,11 @@ def test_sentences_that_have_nothing_in_common_tie_at_zero_though_vectors_are_ro
     assert score(items, "spearman") == pytest.approx(spearmanr(gold, exact.round(12)).statistic, abs=1e-12)
 
 
+def test_lengths_of_vectors_do_not_count_even_extreme_ones():
+    rows_ = np.array([[3e-30, 4e-30], [3e37, 4e37], [0, 0], [-3, 4]])
+    assert unit(rows_) == pytest.approx(np.array([[0.6, 0.8], [0.6, 0.8], [0, 0], [-0.6, 0.8]]))
+
+
 @pytest.mark.parametrize("gold", [(), (3.0,), (2.0, 2.0, 2.0)])
 def test_gold_that_does_not_differ_is_refused(gold):
     with pytest.raises(EvaluationError, match=rf"^sts deu: its {len(gold)} labelled pairs have no two different"):
@@ -227,6 +238,15 @@ def test_a_run_puts_corpora_together_as_the_loop_does(tmp_path):
         assert STATISTICS[score.statistic](score.items) == pytest.approx(score.value, abs=1e-7)
 
 
+@pytest.mark.parametrize("task", ["sts-b", "sts-b/dev", "sick-r"])
+def test_a_set_of_one_corpus_has_one_value_in_all_three_ways(tmp_path, task):
+    {"sts-b": stsb("test"), "sts-b/dev": stsb("dev"), "sick-r": sick}[task](tmp_path)
+    found = values(ENGLISH[task].run(by_text, tmp_path))
+    assert tuple(found) == WAYS
+    for kind in ("spearman", "pearson"):
+        assert len({found[f"{kind}/{way}"] for way in ("all", "wmean", "mean")}) == 1
+
+
 @pytest.mark.parametrize("name", ["sts12-sts", "STS12", "datasets--mteb--sts12-sts/snapshots/a0d5"])
 def test_the_copy_of_mteb_does_not_tell_corpora_so_only_all_is_given(tmp_path, name):
     export(tmp_path / name, rows("b", 30))
@@ -234,6 +254,15 @@ def test_the_copy_of_mteb_does_not_tell_corpora_so_only_all_is_given(tmp_path, n
     assert found == {"spearman/all": pytest.approx(1), "pearson/all": pytest.approx(1)}
     english("sts12", 100)(tmp_path)
     assert tuple(values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))) == WAYS
+
+
+def test_what_mteb_has_of_stsb_and_sick_is_another_task(tmp_path):
+    export(tmp_path / "STSBenchmark", rows("b", 30))
+    export(tmp_path / "SICK-R", rows("s", 30, (1, 5)))
+    assert [name for name, one in ENGLISH.items() if one.subsets(tmp_path)] == ["sts-b/mteb", "sick-r/mteb"]
+    export(tmp_path / "SICK-R", rows("s", 30, (0, 5)))
+    with pytest.raises(EvaluationError, match=r"sick-r/mteb eng: .*test.jsonl:1: the score 0.0 is not a number"):
+        ENGLISH["sick-r/mteb"].run(by_text, tmp_path)
 
 
 def test_pairs_without_gold_take_no_part(tmp_path):
@@ -376,6 +405,16 @@ def test_sentence_1_is_of_the_language_named_first_in_an_export(tmp_path):
     assert shown(scores, "spa-eng") == [{"spanish a", "spanish b"}, {"english a", "english b"}]
 
 
+def test_sts22_averages_17_of_18(tmp_path):
+    sts22(tmp_path)
+    task = MULTILINGUAL["sts22"]
+    assert len(task.subsets(tmp_path)) == 18
+    assert task.subsets(tmp_path, languages=["zh"]) == ("zho", "zho-eng")
+    scores = task.run(by_text, tmp_path)
+    assert set(means(scores)["mpcl-17"]) == set(MPCL_17) == set(task.subsets(tmp_path)) - {"fra-pol"}
+    assert len(means(scores)["mean"]) == 18
+
+
 @pytest.mark.parametrize("empty", ["", "  ", "\u3000\n"])
 def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path, empty):
     sts22(tmp_path / "one", empty=empty)
@@ -386,6 +425,27 @@ def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path, empty):
         MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "two")
     scores = MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "one", languages=["de"])
     assert {score.n for score in scores if not score.over} == {PAIRS}
+
+
+def test_revisions_of_sts22_may_lie_side_by_side(tmp_path):
+    sts22(tmp_path, "STS22", empty="", names=STS22[:4])
+    sts22(tmp_path, "STS22.v2", names=STS22[:3])
+    assert MULTILINGUAL["sts22"].subsets(tmp_path) == ("eng", "deu", "spa")
+    assert MULTILINGUAL["sts22/v1"].subsets(tmp_path) == ("eng", "deu", "spa", "pol")
+    for task in ("sts22", "sts22/v1"):
+        assert MULTILINGUAL[task].run(cosine_of_gold, tmp_path)[0].value == pytest.approx(1)
+
+
+def test_quoted_tables_of_each_split(tmp_path):
+    stsb_multi("test")(tmp_path)
+    assert MULTILINGUAL["sts-b-multi/dev"].subsets(tmp_path) == ()
+    task = MULTILINGUAL["sts-b-multi"]
+    assert task.subsets(tmp_path) == ("deu", "zho")
+    scores = task.run(cosine_of_gold, tmp_path)
+    assert means(scores) == {"mean": ("deu", "zho")}
+    first, second = shown(scores, "deu")
+    assert all(text.startswith('a "quoted", de right') for text in second)
+    assert all(text.startswith("de left") for text in first)
 
 
 def test_tables_of_ones_own(tmp_path):
@@ -409,6 +469,33 @@ def test_one_table_may_be_the_data(tmp_path):
     write(tmp_path / "judged.deu.tsv", "sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2\n")
     assert MULTILINGUAL["sts"].subsets(tmp_path / "judged.deu.tsv") == ("deu",)
     assert MULTILINGUAL["sts"].run(by_text, tmp_path / "judged.deu.tsv")[0].n == 2
+
+
+def by_length(texts):
+    return np.array([[len(text), text.count(" ") + 1, len(set(text))] for text in texts])
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_the_published_tracks_have_250_pairs_and_arabic_on_the_arabic_side():
+    published("sts17-official")
+    scores = MULTILINGUAL["sts17"].run(by_length, DATA)
+    assert {score.subset: score.n for score in scores if not score.over} == dict.fromkeys(TRACK_SUBSETS, 250)
+    first, second = shown(scores, "ara-eng")
+    assert all(any("\u0600" <= letter <= "\u06ff" for letter in text) for text in first)
+    assert all(text.isascii() for text in second)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_the_published_translations_have_1379_pairs():
+    folder = published("stsb-multi-mt")
+    scores = MULTILINGUAL["sts-b-multi"].run(by_length, DATA, languages=["de", "ja"])
+    assert {score.subset: score.n for score in scores if not score.over} == {"deu": 1379, "jpn": 1379}
+    with lzma.open(folder / "stsb-ja-test.csv.xz", "rt", encoding="utf-8", newline="") as file:
+        gold = [float(row[2]) for row in csv.reader(file)]
+    (japanese,) = [score for score in scores if (score.subset, score.metric) == ("jpn", "pearson")]
+    assert japanese.items[:, 0] == pytest.approx(gold)
 
 
 def test_translations_of_stsb_are_read_from_the_copy_of_mteb(tmp_path):

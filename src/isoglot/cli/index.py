@@ -150,17 +150,17 @@ def search(
         Index.build(model or default_model(), sentences_of(str(index)), device=device)
         if index.is_file() or str(index) == "-"
         else Index.open(index, model, device=device)
-    ) as found:
-        say(found.model.describe())
-        if found.recall is not None and settings["effort"] is None:
-            say(f"{found.kind}: finds {found.recall:.0%} of the ten nearest; more with --effort")
-        note_fewer("-k", k, len(found), "sentences")
+    ) as opened_index:
+        say(opened_index.model.describe())
+        if opened_index.recall is not None and settings["effort"] is None:
+            say(f"{opened_index.kind}: finds {opened_index.recall:.0%} of the ten nearest; more with --effort")
+        note_fewer("-k", k, len(opened_index), "sentences")
         lines = (
             (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)
         )
-        together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(found) + 1)))
+        together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(opened_index) + 1)))
         while some := list(islice(lines, together)):
-            nearest = found.search(some, **settings)
+            nearest = opened_index.search(some, **settings)
             for query, hits in zip(some, nearest, strict=True):
                 _show(query, hits, as_json=as_json)
 
@@ -176,13 +176,13 @@ def _stdin(as_json: bool) -> Iterator[str]:
                 yield text
             continue
         try:
-            found = json.loads(text)
+            request = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise CorpusError(f"is not JSON ({error}); write {_OBJECT}", file="stdin", line=number) from error
-        if set(found) != {"query"} or not isinstance(found["query"], str):
+        if set(request) != {"query"} or not isinstance(request["query"], str):
             problem = f"must be {_OBJECT}, without other keys; options apply to all queries"
             raise CorpusError(problem, file="stdin", line=number)
-        yield _checked(found["query"], "stdin", number)
+        yield _checked(request["query"], "stdin", number)
 
 
 def _checked(query: str, where: str, number: int) -> str:
@@ -197,16 +197,18 @@ def _checked(query: str, where: str, number: int) -> str:
 
 def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
     if as_json:
-        found = [{"rank": rank, **asdict(hit)} for rank, hit in enumerate(hits, 1)]
-        typer.echo(json.dumps({"query": query, "hits": found}, ensure_ascii=False))
+        ranked_hits = [{"rank": rank, **asdict(hit)} for rank, hit in enumerate(hits, 1)]
+        typer.echo(json.dumps({"query": query, "hits": ranked_hits}, ensure_ascii=False))
     elif sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Column, Table
         from rich.text import Text
 
         translated = any(hit.translation is not None for hit in hits)
-        known = ["translation"] if translated else []
-        table = Table(Column("match", justify="right"), "language", "text", *known, Column("id", style="dim"), box=None)
+        middle_columns = ["translation"] if translated else []
+        table = Table(
+            Column("match", justify="right"), "language", "text", *middle_columns, Column("id", style="dim"), box=None
+        )
         for hit in hits:
             text, translation = _marked(query, hit.text, hit.translation or "")
             several = f" ({hit.count:,} times)" if hit.count > 1 else ""
@@ -281,10 +283,10 @@ def serve(
     LOG.disabled = not access_log
     limits = Limits(**bounds)
     with ExitStack() as stack:
-        found = None
+        opened_index = None
         if subject is not None and Index.exists(subject):
-            found = stack.enter_context(Index.open(subject, model, device=device))
-            encoder = found.model
+            opened_index = stack.enter_context(Index.open(subject, model, device=device))
+            encoder = opened_index.model
         elif model is not None or effort is not None:
             raise SearchError(f"{subject}: not an index; --model and --effort need the folder of an index")
         else:
@@ -292,15 +294,15 @@ def serve(
         say(encoder.describe())
         try:
             app = create_app(
-                found, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
+                opened_index, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
                 allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
             )  # fmt: skip
         except ValueError as error:
             raise SearchError(f"serve: {error}") from None
 
         def started(url: str) -> None:
-            typer.echo(url if found is not None else f"{url}v1")  # a model has no page
-            what = f"model {encoder.name}" if found is None else f"{len(found):,} sentences"
+            typer.echo(url if opened_index is not None else f"{url}v1")  # a model has no page
+            what = f"model {encoder.name}" if opened_index is None else f"{len(opened_index):,} sentences"
             say(f"{what}; stop with Ctrl-C")
 
         run(app, host=host, port=port, limits=limits, started=started)
@@ -340,9 +342,9 @@ def export(
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
     form = output_format(output, stdout | SUFFIXES, given=form)
     with (
-        Index.open(source) as found,
+        Index.open(source) as opened_index,
         to_stdout(output, form) as target,
         Progress("exporting", unit="sentences") as progress,
     ):
-        rows = found.export(target, format=form, progress=progress)
+        rows = opened_index.export(target, format=form, progress=progress)
     say(f"{rows:,} {'translation units' if form == 'tmx' else 'sentences'}: {output}")

@@ -80,15 +80,15 @@ def fit(
         encoder = open_encoder(model, **loading)
         texts = (text for _, text in read_texts(text_file) if text.strip())
         try:
-            found = (
+            fitted = (
                 fit_whitening(encoder, texts, **whitening, progress=progress)
                 if transform == "whitening"
                 else fit_flow(encoder, texts, **flow, progress=progress)
             )
         except ValueError as error:
             raise EncoderError(f"{model}, {corpus}: {error}") from error
-        found.encoder.save(new)
-    say(f"{found}: {output}")
+        fitted.encoder.save(new)
+    say(f"{fitted}: {output}")
 
 
 def average(models: list[str], *, output: Output, weights: str = "") -> None:

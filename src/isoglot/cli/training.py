@@ -51,8 +51,8 @@ def train(
     place = resolve(device)
     if ranks.is_first():
         say(describe(place))
-    found = recipes.load(recipe, overrides or [])
-    outcomes = train_seeds(found, output, name=recipe, seeds=seeds, device=place, **settings)
+    loaded_recipe = recipes.load(recipe, overrides or [])
+    outcomes = train_seeds(loaded_recipe, output, name=recipe, seeds=seeds, device=place, **settings)
     if not ranks.is_first():
         return
     for outcome in outcomes:
@@ -68,10 +68,10 @@ def _summary(outcomes: list[Outcome], path: Path) -> str:
 
     if all(outcome.best is None for outcome in outcomes):
         return "no scores to average over seeds: the recipe has no [evaluation]"
-    found = json.loads(path.read_text(encoding="utf-8"))
-    deviation = found["standard_deviation"]
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    deviation = summary["standard_deviation"]
     spread = "" if deviation is None else f" ± {deviation:.4f} (sample standard deviation)"
-    return f"dev score over {found['n']} seeds: {found['mean']:.4f}{spread}{_direction(outcomes[0])}"
+    return f"dev score over {summary['n']} seeds: {summary['mean']:.4f}{spread}{_direction(outcomes[0])}"
 
 
 def _direction(outcome: Outcome) -> str:

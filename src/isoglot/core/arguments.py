@@ -69,7 +69,7 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
         parameters = signature(function).parameters
         is_open = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
         places = [name for name, one in parameters.items() if one.kind in _BY_PLACE]
-        rest = [name for name, one in parameters.items() if one.kind is Parameter.VAR_POSITIONAL]
+        variadic = [name for name, one in parameters.items() if one.kind is Parameter.VAR_POSITIONAL]
         hints = cache(lambda: _hints(function))  # at the first call: modules import each other
 
         def taken(name: str, value: Any) -> Any:
@@ -92,7 +92,7 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
             if unknown := [] if is_open else [name for name in given if name not in parameters]:
                 hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in parameters if one != "self"])
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
-            order = [*places, *rest * (len(args) - len(places))][: len(args)]
+            order = [*places, *variadic * (len(args) - len(places))][: len(args)]
             if len(order) < len(args):
                 raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
             with _naming({**dict(zip(order, args, strict=True)), **given}):

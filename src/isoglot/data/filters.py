@@ -152,9 +152,9 @@ def files_in(path: str | Path) -> list[Path]:
         shown = anchor.glob(str(root.relative_to(anchor)))
     else:
         return [root]
-    if not (found := sorted(filter(Path.is_file, shown))):
+    if not (files := sorted(filter(Path.is_file, shown))):
         raise CorpusError("contains no files of test sentences; check the name", file=path)
-    return found
+    return files
 
 
 def _sentences(path: Path) -> Iterator[str]:

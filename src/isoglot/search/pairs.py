@@ -116,8 +116,8 @@ def mine(
     """
     check_choice("direction", direction, DIRECTIONS)
     within, y = y is None, x if y is None else y
-    found = neighbours(x, y, k + within, metric="cosine", budget=budget, checkpoint=checkpoint, progress=progress)
-    pairs = choose(others(found) if within else found, margin=margin, direction=direction, within=within)
+    nearest = neighbours(x, y, k + within, metric="cosine", budget=budget, checkpoint=checkpoint, progress=progress)
+    pairs = choose(others(nearest) if within else nearest, margin=margin, direction=direction, within=within)
     return pairs if threshold is None else pairs.above(threshold)
 
 

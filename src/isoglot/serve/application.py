@@ -253,14 +253,14 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
     def find(searches: list[tuple[str, _Way]]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
         vectors = encode_queries(encoder, [query for query, _ in searches], index.origin)
-        found: list[list[Hit]] = [[] for _ in searches]
+        hits_of_searches: list[list[Hit]] = [[] for _ in searches]
         for way in dict.fromkeys(way for _, way in searches):
             places = [place for place, (_, one) in enumerate(searches) if one == way]
             k, codes, without = way
             hits = index.search(vectors[places], k, languages=codes, exclude=without, effort=effort)
             for place, row in zip(places, hits, strict=True):
-                found[place] = with_equal_text(searches[place][0], row)
-        return found
+                hits_of_searches[place] = with_equal_text(searches[place][0], row)
+        return hits_of_searches
 
     package = files("isoglot")
     page = {

@@ -13,7 +13,7 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import CheckpointError
+from isoglot.core.errors import CheckpointError, OutputError
 from isoglot.data.files import atomic_write, check_output, digest, read_record
 from isoglot.training.recipe import dumps
 from isoglot.training.settings import MEMORY, Recipe
@@ -92,11 +92,18 @@ def _proves(path: Path) -> bool:
     return path.name in ("log.jsonl", "items.npz") or weights
 
 
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return read_record(path) or {}
+    except OutputError as error:  # which speaks of outputs
+        raise CheckpointError(f"{path}: is damaged, or not of isoglot; freeze another run, or train again") from error
+
+
 def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     """The recipe of a run, the circumstances and the command."""
     alone = (folder / "run.json").exists()
     paths = [folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json"))
-    records = [read_record(path) or {} for path in paths]
+    records = [_read(path) for path in paths]
     if not records or not all("finished" in record for record in records):
         raise CheckpointError(f"{folder}: not a finished run or sweep; `isoglot train` and `isoglot sweep` make such")
     if records[0]["recipe"]["stages"][0]["streams"][0]["sources"][0]["reader"] == MEMORY:
@@ -113,7 +120,7 @@ def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
 
 def _sweep(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     """The design and the recipes of a sweep, the circumstances and the command."""
-    record = read_record(folder / "design.json") or {}
+    record = _read(folder / "design.json")
     if not (folder / "sweep.json").exists():
         raise CheckpointError(f"{folder}: not a finished sweep; run the same command again to finish it")
     seeds, options = record["seeds"], {name: ",".join(record[name]) for name in ("tasks", "languages")}

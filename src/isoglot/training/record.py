@@ -183,8 +183,8 @@ def begin(
     text = [corpus.digest() for corpus in corpora]
     ours = {"recipe": record, "seed": seed, "number of ranks": ranks.world(), "text": text}
     # A run that failed before its first step may be restarted, by any recipe.
-    begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
-    if not begun:
+    has_progress = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
+    if not has_progress:
         write_record(path, {**ours, **describe()})
         return None
     if not resume:

@@ -72,13 +72,13 @@ def pages(dump: Dump, report: Callable[[str], None]) -> Iterator[Page]:
 
 def until_cut(items: Iterator[T], report: Callable[[str], None]) -> Iterator[T]:
     """The items of a file; if it is truncated after one of them, `report` is called instead of an error."""
-    begun = False
+    has_started = False
     try:
         for item in items:
-            begun = True
+            has_started = True
             yield item
     except CutShortError as error:
-        if not begun:
+        if not has_started:
             raise
         report(str(error).partition(";")[0] + "; the complete part was read")
 

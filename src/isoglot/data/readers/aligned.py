@@ -123,19 +123,19 @@ def read_moses(
 
 
 def _find_pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
-    found: dict[str, Path] = {}
+    sides: dict[str, Path] = {}
     for file in sorted(prefix.parent.glob("*")) if prefix.parent.is_dir() else []:
         stem, code = split_name(file.name)
         if code is not None and stem == prefix.name:
-            found.setdefault(canonical(code), file)
-    named = wanted or [*map(canonical, pair_in_name(prefix.name) or found)]
-    missing = [language for language in named if language not in found]
+            sides.setdefault(canonical(code), file)
+    named = wanted or [*map(canonical, pair_in_name(prefix.name) or sides)]
+    missing = [language for language in named if language not in sides]
     if missing or len(named) != 2:
-        shown = ", ".join(file.name for file in found.values()) or "none"
-        lacking = f"no file for {', '.join(missing)}" if missing else f"two files are needed, not {len(found)}"
+        shown = ", ".join(file.name for file in sides.values()) or "none"
+        lacking = f"no file for {', '.join(missing)}" if missing else f"two files are needed, not {len(sides)}"
         problem = f"{lacking}; files {prefix.name}.<language> here: {shown}; pass languages= or other="
         raise CorpusError(problem, file=prefix)
-    return [(found[language], language) for language in named]
+    return [(sides[language], language) for language in named]
 
 
 def read_folder(
@@ -178,16 +178,16 @@ def read_folder(
 
 
 def _sets(root: Path) -> dict[str, dict[str, Path]]:
-    found: dict[str, dict[str, Path]] = {}
+    sets: dict[str, dict[str, Path]] = {}
     for file in sorted(root.rglob("*")):
         stem, code = split_name(file.name)
         if code is None or not file.is_file():
             continue
         stem = stem.removesuffix("-src").removesuffix("-ref")
         label = "/".join([*file.parent.relative_to(root).parts, *([stem] if stem else [])])
-        files = found.setdefault(label, {})
+        files = sets.setdefault(label, {})
         language = canonical(code)
         if language in files:
             raise CorpusError(f"and {files[language].name} are both {language}; remove one of them", file=file)
         files[language] = file
-    return {label: files for label, files in found.items() if len(files) >= 2}
+    return {label: files for label, files in sets.items() if len(files) >= 2}

@@ -221,12 +221,14 @@ def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content 
     """
     total = Measure()
     with atomic_write(target, binary=True) as stream:
-        kept = is_compressed(raw)
-        with lzma.open(stream, "wb") if target.name.endswith(".xz") and not kept else nullcontext(stream) as output:
+        is_packed = is_compressed(raw)
+        with (
+            lzma.open(stream, "wb") if target.name.endswith(".xz") and not is_packed else nullcontext(stream) as output
+        ):
             for block in content:
                 total.add(block)
-                output.write(b"" if kept else block)
-        if kept:
+                output.write(b"" if is_packed else block)
+        if is_packed:
             with raw.open("rb") as source:
                 shutil.copyfileobj(source, stream)
         if expected not in (None, measured := total.content):

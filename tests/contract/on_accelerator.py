@@ -19,9 +19,15 @@ from typer.testing import CliRunner
 from accelerator import simulated, waits
 from conftest import SENTENCES
 from isoglot.cli.main import app
+from isoglot.core.errors import CheckpointError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import load
-from isoglot.objectives import OBJECTIVES
+from isoglot.encoders.device import random_state
+from isoglot.objectives import OBJECTIVES, InfoNCE
+from isoglot.training import loop
+from isoglot.training.loop import run
+from isoglot.training.memory import fit_graphs
+from isoglot.training.recipe import load as load_recipe
 from isoglot.training.settings import OptimizerSettings
 from isoglot.training.step import Chunks, StepLimits, backward, train_step
 from toys import ToyEncoder, toy_batch, toy_objective
@@ -90,8 +96,8 @@ def test_a_move_of_the_loop(device):
         settings = OptimizerSettings(lr=0.1, precision="fp32")
         adam = optimizer.build([encoder, *(stream.objective for stream in streams)], settings)
         with waits() as waited:
-            train_step(encoder, streams, adam, StepLimits(MANY, 0), lr=0.1, clip=settings.clip)
-        assert sum(waited.values()) == (place == device), waited  # the losses and the norm are read together
+            train_step(encoder, streams, adam, StepLimits(MANY, 0), lr=0.1, clip=settings.clip).read()
+        assert sum(waited.values()) == (place == device), waited  # for all values, when they are read
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
     for one, other in zip(*states, strict=True):
         torch.testing.assert_close(one, other)
@@ -99,7 +105,7 @@ def test_a_move_of_the_loop(device):
 
 @pytest.mark.parametrize("chunk", [ONE, MANY])
 def test_a_move_of_a_transformer(device, files, chunk):
-    """Prepared by the thread of the batches, in one chunk and in many, twice: the host waits once a step."""
+    """Prepared by the thread of the batches, in one chunk and in many, twice: the host waits for the values alone."""
     from isoglot.training import optimizer
 
     states = []
@@ -116,7 +122,10 @@ def test_a_move_of_a_transformer(device, files, chunk):
         adam = optimizer.build([encoder, stream.objective], settings)
         for _ in range(2):
             with waits() as waited:
-                train_step(encoder, [stream], adam, limits, lr=0.01, clip=settings.clip)
+                result = train_step(encoder, [stream], adam, limits, lr=0.01, clip=settings.clip)
+            assert not waited
+            with waits() as waited:
+                result.read()
             assert sum(waited.values()) == (place == device), waited
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
     for one, other in zip(*states, strict=True):
@@ -354,6 +363,68 @@ def test_training_has_the_log_of_the_cpu(files, device):
     assert_alike(*(re.sub(r'("padding": )[^,}]+', r"\g<1>0", log) for log in logs))
     one, other = (load(files / f"{place}.run" / "model", device="cpu").encode(SENTENCES) for place in ("cpu", device))
     np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_a_step_is_read_when_the_next_one_is_queued(files, device, monkeypatch):
+    """And before an evaluation, here after the second step."""
+    for place in ("cpu", str(device)):
+        events = []
+
+        def watched(*given, events=events, **named):
+            events.append("queued")
+            return train_step(*given, **named)
+
+        def told(status, events=events):
+            events.append(f"read {status.step}")
+
+        monkeypatch.setattr(loop, "train_step", watched)
+        run(load_recipe("tiny.toml", ["steps=5"]), files / place, device=torch.device(place), update=told)
+        order = [event.split()[0] for event in events]
+        apart = ["queued", "queued", "read", "read", "queued", "queued", "read", "read", "queued", "read"]
+        assert order == (["queued", "read"] * 5 if place == "cpu" else apart)
+        assert [event for event in events if "read" in event] == [f"read {step}" for step in range(1, 6)]
+
+
+@pytest.mark.parametrize("every", [1, 2, 0])
+def test_a_loss_that_is_not_finite_names_its_step_and_is_never_saved(files, device, monkeypatch, every):
+    """As on a CPU, though the host sees it when the next step is queued; here it is that of the third step."""
+    forward, found = InfoNCE.forward, []
+    for place in ("cpu", str(device)):
+        calls = []
+
+        def diverging(*given, calls=calls):
+            calls.append(1)
+            return {name: loss / (len(calls) != 3) for name, loss in forward(*given).items()}
+
+        monkeypatch.setattr(InfoNCE, "forward", diverging)
+        recipe = load_recipe("tiny.toml", ["steps=6", "evaluation=[]", f"checkpoint_every={every}"])
+        with pytest.raises(CheckpointError, match=r"^step 3: .* no longer finite"):
+            run(recipe, files / place, device=torch.device(place))
+        found.append(sorted(path.name for path in (files / place / "checkpoints").glob("*")))
+        assert len(calls) == (4 if place != "cpu" and every != 1 else 3)
+    assert found[0] == found[1] == [f"step-{step:08d}.pt" for step in ([1, 2] if every == 1 else [2] * bool(every))]
+
+
+def test_graphs_take_the_share_of_the_free_memory_that_is_measured(device, monkeypatch):
+    encoder, taken = ToyEncoder(dropout=0.1).train().to(device), [0]
+
+    def grow(_, given, __):
+        taken[0] += 100 * given[0].ids.size + 10**6 * (not taken[0])  # a token's, and what libraries take once
+
+    encoder.register_forward_hook(grow)
+    adam = torch.optim.AdamW(encoder.parameters())
+    limits = StepLimits.on(device, chunk=None, graph=None, precision="float32")
+    assert fit_graphs(limits, encoder, adam) == limits  # of a device that does not tell
+    memory, random = torch.get_device_module(device), random_state(device)
+    for name, value in {"mem_get_info": (10**9, 2 * 10**9), "memory_reserved": 5 * 10**8}.items():
+        monkeypatch.setattr(memory, name, lambda _, value=value: value, raising=False)
+    monkeypatch.setattr(memory, "memory_allocated", lambda _: taken[0], raising=False)
+    fitted = fit_graphs(limits, encoder, adam)
+    weights = 8 * sum(each.numel() for each in encoder.parameters())
+    free = 10**9 + 5 * 10**8 - taken[0] - 3 * weights
+    assert fitted.graph_tokens == pytest.approx(0.7 * free / 100, rel=1e-6)
+    assert torch.equal(random_state(device)[device.type], random[device.type])
+    assert StepLimits.on(device, chunk=None, graph=7, precision="float32").graph_tokens == 7
 
 
 def test_a_mix_of_devices_is_an_error(device):

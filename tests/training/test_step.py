@@ -8,6 +8,8 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from isoglot.objectives import InfoNCE
 from isoglot.training import ranks
@@ -47,7 +49,7 @@ def step(encoder, streams, **settings):
     """One step over these streams."""
     trained = [p for module in (encoder, *(stream.objective for stream in streams)) for p in module.parameters()]
     sgd = torch.optim.SGD(trained, lr=0.1)
-    return train_step(encoder, streams, sgd, StepLimits(10, 0), lr=0.1, **settings)
+    return train_step(encoder, streams, sgd, StepLimits(10, 0), lr=0.1, **settings).read()
 
 
 CASES = {
@@ -110,6 +112,27 @@ def test_chunks_that_were_prepared_give_the_same_step(toy_transformer):
         torch.testing.assert_close(vectors, encoder(tokens).detach())
     rows = Chunks.of(encoder, encoder.tokenize(texts), StepLimits(4, 0)).rows
     assert torch.cat(rows).sort().values.tolist() == [0, 1, 2]
+
+
+@given(st.integers(1, 60), st.integers(0, 150))
+@settings(max_examples=40, deadline=None)
+def test_as_many_chunks_keep_their_graph_as_the_budget_holds(chunk, budget):
+    """They run once and the others twice, whose graphs are made when those are freed; the gradient is the same."""
+    results = []
+    for graph in (0, budget):
+        encoder, events = ToyEncoder(dropout=0.3), []
+        chunks = Chunks.of(encoder, toy_batch([2, 2, 3, 1, 2, 2, 4]).tokens, StepLimits(chunk))
+        encoder.register_forward_hook(lambda *_, events=events: events.append(torch.is_grad_enabled()))
+        encoder.layer.register_full_backward_hook(lambda *_, events=events: events.append("freed"))
+        torch.manual_seed(0)
+        embedded = Embedded(encoder, chunks, StepLimits(chunk, graph))
+        embedded.push(torch.arange(16.0 * encoder.dim, dtype=torch.float64).reshape(16, -1))
+        results.append([embedded.vectors, *(p.grad for p in encoder.parameters()), torch.rand(1)])
+    count, kept = len(chunks.sizes), events.index(False) if False in events else len(chunks.sizes)
+    assert events == [True] * kept + [False] * (count - kept) + ["freed"] * kept + [True, "freed"] * (count - kept)
+    assert kept == count == 1 or sum(chunks.sizes[:kept]) <= budget
+    assert kept == count or sum(chunks.sizes[: kept + 1]) > budget
+    assert all(torch.equal(*pair) for pair in zip(*results, strict=True))
 
 
 def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told():

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.device import autocast, describe, resolve, settle
+from isoglot.encoders.device import autocast, describe, fetch, resolve, settle
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.card import Card
@@ -145,20 +145,9 @@ class Encoder(Model, nn.Module):
 
     def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
         """Start computing the rows (N, `plan.width`) of a chunk; call the result to wait for them."""
-        device = self.device
         with self.computing(plan.precision):
-            rows: Tensor = self(tokens)[:, : plan.width].float().to("cpu", non_blocking=True)
-        copied = None if device.type == "cpu" else torch.Event(device)
-        if copied is not None:  # by default on the stream of the current device, which may be another one
-            copied.record(torch.accelerator.current_stream(device))
-
-        def finish() -> Rows:
-            if copied is not None:
-                copied.synchronize()
-            array: Rows = rows.numpy()
-            return array
-
-        return finish
+            rows = fetch(self(tokens)[:, : plan.width].float())
+        return lambda: rows().numpy()
 
     @contextmanager
     def computing(self, precision: str) -> Iterator[None]:

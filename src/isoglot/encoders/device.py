@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
@@ -110,6 +110,20 @@ class _TF32(AbstractContextManager[None]):
 
 
 _tf32 = _TF32()
+
+
+def fetch(values: Tensor) -> Callable[[], Tensor]:
+    """Begin to copy a tensor to the host; call the result to wait for that copy, and for nothing queued later."""
+    if values.device.type == "cpu":
+        return lambda: values
+    copy, copied = values.to("cpu", non_blocking=True), torch.Event(values.device)
+    copied.record(torch.accelerator.current_stream(values.device))  # by default that of the current device
+
+    def finish() -> Tensor:
+        copied.synchronize()
+        return copy
+
+    return finish
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:

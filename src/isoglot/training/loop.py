@@ -38,11 +38,12 @@ from isoglot.model import layout
 from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
+from isoglot.training.memory import fit_graphs
 from isoglot.training.progress import Meter, Report, RunLog, Status
 from isoglot.training.recipes import check, make_encoder, open_objectives
 from isoglot.training.record import Outcome, begin, circumstances, files_of, finish, inputs_of, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
-from isoglot.training.step import Chunks, StepLimits, Stream, train_step
+from isoglot.training.step import Chunks, StepLimits, StepResult, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_columns
 from isoglot.training.trackers import check as trackers_of
 
@@ -188,6 +189,7 @@ class Run:
         self.state = State()
         self.streams: list[Stream] = []
         self.saved_step: int | None = None  # step of the newest checkpoint
+        self.unread: Callable[[], None] | None = None  # waits for the newest step and reports it
         torch.manual_seed(seed)
         with ranks.first_alone():
             for corpus in chain(*corpora):
@@ -285,20 +287,20 @@ class Run:
         total = settings.steps or max(1, round(batches / settings.optimizer.accumulate))
         meter = Meter(total)
         self.encoder.train()
+        if self.recipe.memory.graph_tokens is None:
+            limits = fit_graphs(limits, self.encoder, adam)
         for step in range(self.state.step, total):
             lr = optimizer.rate(step, total=total, settings=settings.optimizer)
             with signals.deferred():
-                reports, norm = train_step(
+                result = train_step(
                     self.encoder, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
                     accumulate=settings.optimizer.accumulate, where=f"step {self.state.overall + 1}",
                 )  # fmt: skip
+                self._read()  # of the step before, so that an accelerator has this one to do meanwhile
                 self.state.step = step + 1
-                status = meter.read(reports, stage=settings.name, step=step + 1, lr=lr, norm=norm)
-                self.log.write(
-                    "step", self.state.overall, stage=status.stage, losses=status.losses, lr=lr, norm=norm,
-                    padding=status.padding, negatives=status.negatives,
-                )  # fmt: skip
-                self.update(status)
+                self.unread = partial(self._report, result, meter, settings.name, self.state.overall)
+                if self.device.type == "cpu":
+                    self._read()
             last = step + 1 == total
             if self.state.overall == LOOK or (last and self.state.overall < LOOK):
                 self._look()
@@ -314,10 +316,32 @@ class Run:
             if received := max(ranks.exchange(signals.received))[0]:
                 if every is not None and self.saved_step != self.state.overall:
                     self._save(adam)
+                self._read()
                 signals.obey(received)
+        self._read()
+
+    def _report(self, result: StepResult, meter: Meter, stage: str, step: int) -> None:
+        """Write a step of the run to the log, and show it."""
+        reports, norm = result.read()
+        status = meter.read(reports, stage=stage, step=step - self.state.done, lr=result.lr, norm=norm)
+        self.log.write(
+            "step", step, stage=stage, losses=status.losses, lr=result.lr, norm=norm, padding=status.padding,
+            negatives=status.negatives,
+        )  # fmt: skip
+        self.update(status)
+
+    def _read(self) -> None:
+        """Wait for the newest step and report it, if it was not. Raises CheckpointError for a value that is not finite.
+
+        Before anything is made of the encoder: an accelerator updates its weights before the host knows the loss.
+        """
+        unread, self.unread = self.unread, None
+        if unread is not None:
+            unread()
 
     def _look(self) -> None:
         """Warn if all vectors are nearly equal, which dev scores do not explain."""
+        self._read()
         batch = self.streams[0].latest
         if batch is None or ranks.rank() > 0:
             return
@@ -337,6 +361,7 @@ class Run:
 
     def _evaluate(self, choices: Sequence[Choice]) -> None:
         """Score the encoder on the dev tasks that are due; keep it where it is the best so far."""
+        self._read()
         self.selector.judge(choices, self.encoder)
         self.encoder.train()
         for choice in choices:
@@ -352,6 +377,7 @@ class Run:
 
     def _save(self, adam: torch.optim.Optimizer) -> None:
         """Write a checkpoint of everything that changes from step to step."""
+        self._read()
         random = ranks.collect(random_state(self.device))
         if ranks.rank() == 0:
             state = {

@@ -183,8 +183,8 @@ class MemorySettings(Settings):
     chunk_tokens: Count | None = Field(None, description="padded tokens of a chunk; unset: 512 on a CPU, else 16384")
     graph_tokens: Limit | None = Field(
         None,
-        description="maximum tokens whose activations are kept; larger batches are embedded twice; unset: 3072 on a "
-        "CPU, else 32768",
+        description="maximum padded tokens whose activations are kept; other chunks are embedded twice; unset: 3072 on "
+        "a CPU, else what free memory allows, 32768 where it is not known",
     )
 
 

@@ -6,14 +6,15 @@ at the vectors first and pushed into the encoder afterwards, chunk by chunk (gra
 little padding for any order of the batch. And if every rank sees the vectors of all ranks, each can compute the whole
 loss and keep the gradient of its own rows: the sum over ranks is the gradient of one process.
 
-The price of gradient caching is a second forward pass. A batch of at most `graph_tokens` tokens keeps its graph and
-does not pay it; both paths give the same gradient, dropout included.
+The price of gradient caching is a second forward pass. The first chunks of a batch, as many as hold `graph_tokens`
+tokens, keep their graph and do not pay it; with any number of them the gradient is the same, dropout included.
 
 Read from the end: `train_step` updates the weights, with the gradients that `backward` adds for each batch of a stream.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,7 +29,7 @@ from isoglot.data.batch import Batch, send
 from isoglot.data.batching import Batches, Position
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import autocast, random_state, set_random_state
+from isoglot.encoders.device import autocast, fetch, random_state, set_random_state
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 
@@ -38,7 +39,7 @@ class StepLimits:
     """How a step computes: its precision, and numbers of tokens, padding included.
 
     chunk_tokens  those of a chunk, which go through the encoder together
-    graph_tokens  maximum of a batch whose graph is kept
+    graph_tokens  maximum of the chunks whose graph is kept; an only chunk always keeps it
     padding       those of a batch for each token, beyond which chunks are cut further
     """
 
@@ -57,7 +58,8 @@ class StepLimits:
     def autocast(self, device: torch.device) -> AbstractContextManager[object]:
         """The context to compute in. It is entered once for all chunks of a pass, so that each weight is rounded once.
 
-        Not once for all passes of a step: weights rounded by a pass without gradients would be used by the next one.
+        Not once for all passes of a step: weights rounded without gradients would be used by a pass that needs them. In
+        the first pass the chunks with gradients come first.
         """
         if self.precision == "bfloat16":
             return torch.autocast(device.type, dtype=torch.bfloat16)
@@ -102,12 +104,21 @@ class Chunks:
 
     rows    numbers of the rows of each chunk
     pieces  their tokens
-    padded  tokens that are computed, padding included
+    sizes   how many are computed, padding included
     """
 
     rows: list[Tensor]
     pieces: list[Tokens]
-    padded: int
+    sizes: list[int]
+
+    @property
+    def padded(self) -> int:
+        """The tokens of all chunks that are computed, padding included."""
+        return sum(self.sizes)
+
+    def kept(self, limit: int) -> int:
+        """How many of the first chunks have at most `limit` tokens together, padding included; an only one always."""
+        return 1 if len(self.sizes) == 1 else sum(total <= limit for total in itertools.accumulate(self.sizes))
 
     @classmethod
     def of(cls, encoder: Encoder, tokens: Tokens, limits: StepLimits) -> Chunks:
@@ -117,31 +128,32 @@ class Chunks:
             chunks = pack(tokens.lengths, limits.chunk_tokens, padding=limits.padding)
             rows = [torch.from_numpy(chunk) for chunk in chunks]
         pieces = [tokens.select(chunk) for chunk in rows] if len(rows) > 1 else [tokens]
-        padded = sum(
-            len(piece) * int(piece.lengths.max()) if encoder.pads else int(piece.lengths.sum())
+        sizes = [
+            len(piece) * int(piece.lengths.max(initial=0)) if encoder.pads else int(piece.lengths.sum())
             for piece in pieces
-            if len(piece)
-        )
-        return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], padded)
+        ]
+        return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], sizes)
 
 
 class Embedded:
     """The vectors of a batch, and backpropagation of their gradient into the encoder.
 
     vectors  (N, D) in the order of the batch, without a graph
-    padded   tokens that were computed, padding included
+
+    The chunks that keep their graph come first, also in `push`, which frees them before it makes the first other graph.
     """
 
     def __init__(self, encoder: Encoder, chunks: Chunks, limits: StepLimits) -> None:
         self.encoder, self.limits = encoder, limits
-        self.chunks, self.pieces, self.padded = chunks.rows, chunks.pieces, chunks.padded
-        cached = len(self.pieces) > 1 and self.padded > limits.graph_tokens
+        self.chunks, self.pieces = chunks.rows, chunks.pieces
+        kept = chunks.kept(limits.graph_tokens)
         self.states: list[Replay | None] = []
         self.parts: list[Tensor] = []
-        with torch.set_grad_enabled(not cached), limits.autocast(encoder.device):
-            for piece in self.pieces:
-                self.states.append(Replay(encoder.device) if cached else None)
-                self.parts.append(_embed(encoder, piece))
+        with limits.autocast(encoder.device):
+            for place, piece in enumerate(self.pieces):
+                self.states.append(None if place < kept else Replay(encoder.device))
+                with torch.set_grad_enabled(place < kept):
+                    self.parts.append(_embed(encoder, piece))
         self.vectors = torch.cat([part.detach() for part in self.parts])
         if len(self.parts) > 1:
             self.order = send(torch.cat(self.chunks), encoder.device)
@@ -183,10 +195,10 @@ def backward(
     """
     with torch.no_grad(), limits.autocast(encoder.device):
         objective.annotate(batch)
-    embedded = Embedded(encoder, chunks or Chunks.of(encoder, batch.tokens, limits), limits)
-    sizes, tokens, padded = zip(
-        *ranks.exchange(len(batch), int(batch.tokens.lengths.sum()), embedded.padded), strict=True
-    )
+    chunks = chunks or Chunks.of(encoder, batch.tokens, limits)
+    embedded = Embedded(encoder, chunks, limits)
+    counts = len(batch), int(batch.tokens.lengths.sum()), chunks.padded
+    sizes, tokens, padded = zip(*ranks.exchange(*counts), strict=True)
     everyone = ranks.gather_batch(batch, sizes)
     vectors = ranks.gather(embedded.vectors, sizes).requires_grad_()  # (N of all ranks, D)
     losses = objective(vectors, everyone)
@@ -273,6 +285,32 @@ class Stream:
         return batch, self.prepare(batch), self.batches.position
 
 
+class StepResult:
+    """What a step computed. An accelerator may still be at it, behind the host."""
+
+    def __init__(self, reports: dict[str, StepReport], norm: Tensor, *, where: str, lr: float) -> None:
+        self.reports, self.where, self.lr = reports, where, lr
+        losses = [loss for report in reports.values() for loss in report.losses.values()]
+        self.values = fetch(torch.stack([norm, *losses]))  # in one copy
+
+    def read(self) -> tuple[dict[str, StepReport], float]:
+        """Wait for the report of each stream and the norm of the gradient.
+
+        Raises CheckpointError, which begins with `where`, for a loss or a gradient that is not finite.
+        """
+        norm, *losses = self.values().tolist()
+        if not all(map(math.isfinite, [norm, *losses])):
+            raise CheckpointError(
+                f"{self.where}: the loss or its gradient is no longer finite; lower optimizer.lr (now {self.lr:g}) or "
+                "raise the temperature; what was saved before is intact"
+            )
+        values = iter(torch.tensor(losses, dtype=torch.float64))
+        return {
+            name: replace(report, losses={loss: next(values) for loss in report.losses})
+            for name, report in self.reports.items()
+        }, norm
+
+
 def train_step(
     encoder: Encoder,
     streams: Sequence[Stream],
@@ -283,15 +321,15 @@ def train_step(
     clip: float = 0.0,
     accumulate: int = 1,
     where: str = "step",
-) -> tuple[dict[str, StepReport], float]:
+) -> StepResult:
     """One update of the weights, with the gradients of all streams.
 
     lr          learning rate of the step
     clip        maximum norm of the gradient; 0: no clipping
     accumulate  batches of each stream, whose mean gradient is taken
 
-    Returns the report of each stream and the norm of the gradient. Raises CheckpointError, which begins with `where`,
-    for a loss or a gradient that is not finite.
+    An accelerator is not waited for: its weights are updated also if a value is not finite, which `read` of the result
+    finds out. On a CPU, CheckpointError is raised before the update.
     """
     for group in optimizer.param_groups:
         group["lr"] = lr
@@ -308,25 +346,20 @@ def train_step(
     for stream in streams:
         ranks.average_gradients(stream.objective)
     grads = collect_gradients(weight for group in optimizer.param_groups for weight in group["params"])
+    norm = joint_norm(grads, encoder.device)
     merged = {name: merge_reports(of_stream) for name, of_stream in reports.items()}
-    losses = [loss for report in merged.values() for loss in report.losses.values()]
-    # An accelerator computes behind the host, and reading a value waits for it: all values are read at once, here.
-    norm, *values = torch.stack([joint_norm(grads, losses[0].device), *losses]).tolist()
-    if not all(map(math.isfinite, [norm, *values])):
-        raise CheckpointError(
-            f"{where}: the loss or its gradient is no longer finite; lower optimizer.lr (now {lr:g}) or raise the "
-            "temperature; what was saved before is intact"
-        )
-    if clip and norm > clip:
-        torch._foreach_mul_(grads, clip / (norm + 1e-6))
+    result = StepResult(merged, norm, where=where, lr=lr)
+    if encoder.device.type == "cpu":
+        length = result.read()[1]
+        if clip and length > clip:
+            torch._foreach_mul_(grads, clip / (length + 1e-6))
+    elif clip:
+        torch._foreach_mul_(grads, (clip / (norm + 1e-6)).clamp(max=1.0))
     optimizer.step()
     with torch.no_grad():
         for stream in streams:
             stream.objective.after_step(encoder, [report.batch for report in reports[stream.name]])
-    read = iter(torch.tensor(values, dtype=torch.float64))
-    return {
-        name: replace(report, losses={loss: next(read) for loss in report.losses}) for name, report in merged.items()
-    }, norm
+    return result
 
 
 def collect_gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:

@@ -375,6 +375,13 @@ def test_a_worker_that_dies_is_an_error():
         encode(Dying(), ["a"], workers=["cpu"])
 
 
+class OnSecond(torch.Tensor):
+    device = torch.device("cuda", 1)
+
+    def to(self, *_, **__):
+        return torch.Tensor(self)
+
+
 class Second(Encoder):
     """An encoder on the second of two accelerators, as far as a machine without one can have it."""
 
@@ -385,7 +392,7 @@ class Second(Encoder):
         self.calls = []
 
     def __call__(self, piece):
-        return torch.ones(3, 2)
+        return OnSecond(torch.ones(3, 2))
 
     def to(self, device):
         self.calls.append(("to", device))
@@ -419,15 +426,45 @@ def test_a_chunk_is_awaited_on_the_stream_of_its_own_device(monkeypatch):
 
 @pytest.mark.parametrize("place", ["cuda:1", "cpu"])
 def test_a_worker_selects_its_device_before_it_moves_the_encoder_there(place, threads, monkeypatch):
-    encoder, places = Second(), SimpleQueue()
-    places.put(place)
+    encoder = Second()
     monkeypatch.setattr(engine, "start_worker", lambda: None)
-    monkeypatch.setattr(engine, "_task", None, raising=False)
     select = SimpleNamespace(set_device_index=lambda device: encoder.calls.append(("select", device)))
     monkeypatch.setattr(torch, "accelerator", select)
-    engine._start(encoder, plan(ENCODER), places)
+    with pytest.raises(SystemExit):
+        engine._serve(encoder, plan(ENCODER), place, Handed(0), SimpleQueue())
     device = torch.device(place)
     assert encoder.calls == [("select", device), ("to", device)][place == "cpu" :]
+
+
+class Handed:
+    """Numbered chunks that a worker was handed, and then its end."""
+
+    def __init__(self, number):
+        self.waiting = list(range(number))
+
+    def empty(self):
+        return not self.waiting
+
+    def get(self):
+        return self.waiting.pop(0) if self.waiting else sys.exit()
+
+
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_a_worker_prepares_chunks_while_its_accelerator_computes(overlaps, monkeypatch):
+    """Four are begun before the first is waited for; all are answered, in order, when no other one is handed out."""
+    events, answers = [], SimpleNamespace(send=lambda rows: events.append(f"sent {rows}"))
+
+    def begin(piece, asked):
+        events.append(f"begun {piece}")
+        return lambda: piece
+
+    model = SimpleNamespace(overlaps=overlaps, begin=begin, move=lambda place: model)
+    monkeypatch.setattr(engine, "start_worker", lambda: None)
+    with pytest.raises(SystemExit):
+        engine._serve(model, None, "cuda:0", Handed(6), answers)
+    each = [f"{what} {piece}" for piece in range(6) for what in ("begun", "sent")]
+    ahead = [*(f"begun {piece}" for piece in range(4)), "sent 0", "begun 4", "sent 1", "begun 5"]
+    assert events == (ahead + [f"sent {piece}" for piece in range(2, 6)] if overlaps else each)
 
 
 class Dying(StaticEncoder):

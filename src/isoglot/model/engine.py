@@ -22,12 +22,11 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,7 +60,6 @@ PRECISIONS = ("float32", "bfloat16", "tf32", "int8", "auto")
 _SHORT = {"fp32": "float32", "bf16": "bfloat16"}
 
 _limits: list[int] = []  # of `limit_cores`, the innermost last
-_task: Callable[[Tokens], Rows]  # in a worker process: its model and plan, set when it starts
 
 
 # What is requested
@@ -550,8 +548,8 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
     This process computes as many chunks in parallel as the model has threads. Raises EncoderError when a worker dies.
     """
     if places:
-        with _start_workers(model, plan, places) as pool:
-            yield partial(_run_ahead, lambda piece: pool.submit(_work, piece).result, _AHEAD * len(places))
+        with _start_workers(model, plan, places) as start:
+            yield partial(_run_ahead, start, _AHEAD * len(places))
         return
     if model.overlaps:  # while the host handles the rows of one chunk, the accelerator computes the next ones
         yield partial(_run_ahead, lambda piece: model.begin(piece, plan), _AHEAD)
@@ -588,28 +586,55 @@ def _run_ahead(start: Callable[[Part], Callable[[], Result]], most: int, parts: 
 
 
 @contextmanager
-def _start_workers(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[ProcessPoolExecutor]:
+def _start_workers(
+    model: Engine, plan: Plan, places: Sequence[Any]
+) -> Iterator[Callable[[Tokens], Callable[[], Rows]]]:
+    """A function that hands a chunk to the next worker; call its result to wait for the rows."""
     context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    for place in places:
-        queue.put(str(place))
-    pool = ProcessPoolExecutor(len(places), context, initializer=_start, initargs=(model, plan, queue))
+    workers: list[tuple[Any, Any]] = []
+    turns = count()
+    with ExitStack() as stack:
+        for place in places:
+            pieces, (answers, answering) = context.Queue(), context.Pipe(duplex=False)
+            process = context.Process(target=_serve, args=(model, plan, str(place), pieces, answering))
+            process.start()
+            for end in (process.join, process.terminate, pieces.cancel_join_thread):  # in the opposite order
+                stack.callback(end)
+            answering.close()  # or the end of the process would not end its answers
+            workers.append((pieces, answers))
+
+        def start(piece: Tokens) -> Callable[[], Rows]:
+            pieces, answers = workers[next(turns) % len(workers)]
+            pieces.put(piece)
+            return partial(_answer, answers)
+
+        yield start
+
+
+def _answer(answers: Any) -> Rows:
     try:
-        yield pool
-    except BrokenProcessPool as error:
+        answer = answers.recv()
+    except (EOFError, OSError) as error:
         raise EncoderError(
             "a worker process ended before its work was done: possibly out of memory, or the script lacks "
             '`if __name__ == "__main__":`; use fewer workers'
         ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+    if isinstance(answer, Exception):
+        raise answer
+    rows: Rows = answer
+    return rows
 
 
-def _start(model: Engine, plan: Plan, places: Any) -> None:
-    global _task
+def _serve(model: Engine, plan: Plan, place: str, pieces: Any, answers: Any) -> None:
+    """In a worker process: compute chunks in their order; an accelerator has up to _AHEAD of them, while some wait."""
     start_worker()
-    _task = partial(_compute, model.move(places.get()), plan)
-
-
-def _work(piece: Tokens) -> Rows:
-    return _task(piece)
+    model = model.move(place)
+    ahead = _AHEAD if model.overlaps else 1
+    begun: deque[Callable[[], Rows]] = deque()
+    while True:
+        try:
+            while begun and (len(begun) == ahead or pieces.empty()):
+                answers.send(begun.popleft()())
+            begun.append(model.begin(pieces.get(), plan))
+        except Exception as error:
+            answers.send(error)

@@ -182,14 +182,15 @@ def _evaluation(rank, folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_rank_ends_the_others_and_the_same_command_resumes(killed, tmp_path, monkeypatch):
+    """To the weights and the log of a run that was not interrupted."""
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path)
-    (tmp_path / "tiny.toml").write_text(RECIPE.replace("steps = 14", "steps = 100000"))
+    (tmp_path / "tiny.toml").write_text(RECIPE.replace("steps = 14", "steps = 150").replace("every = 5", "every = 75"))
     processes = start(tmp_path, tmp_path / "run")
     try:
         end = time.monotonic() + 100
-        while time.monotonic() < end and not list((tmp_path / "run" / "checkpoints").glob("*")):
-            time.sleep(0.1)
+        while time.monotonic() < end and not list((tmp_path / "run" / "checkpoints").glob("step-*")):
+            time.sleep(0.01)
         processes[killed].kill()
         _, messages = processes[1 - killed].communicate(timeout=100)
         processes[killed].communicate(timeout=100)
@@ -200,3 +201,9 @@ def test_a_killed_rank_ends_the_others_and_the_same_command_resumes(killed, tmp_
     assert "Traceback" not in messages
     assert f"rank {1 - killed}: lost its connection to another rank" in messages
     assert "same command" in messages
+    assert 0 < state_of(tmp_path / "run")["state"]["step"] < 150
+    for folder in ("run", "straight"):
+        ended = launch(tmp_path, tmp_path / folder)
+        assert [code for _, code in ended] == [0, 0], ended
+    assert_same(state_of(tmp_path / "run"), state_of(tmp_path / "straight"))
+    assert log_of(tmp_path / "run") == log_of(tmp_path / "straight")

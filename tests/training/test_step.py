@@ -45,6 +45,15 @@ class Parts(ToyEncoder):
         return found + long[:, None] * self.rare["long"] if long.any() else found
 
 
+class Deep(ToyEncoder):
+    """With parameters in many layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Sequential(*(torch.nn.Linear(self.dim, self.dim).double() for _ in range(20)))
+        self.layer.weight = self.embedding.weight  # whose type the toy asks for
+
+
 def step(encoder, streams, **settings):
     """One step over these streams."""
     trained = [p for module in (encoder, *(stream.objective for stream in streams)) for p in module.parameters()]
@@ -177,8 +186,9 @@ def two_ranks(tmp_path_factory):
 def _rank(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     torch.set_num_threads(1)
+    found = {"deep": moved(rank, 2, encoder=Deep)}
     ranks.BUCKET = 150  # a layer
-    torch.save({name: moved(rank, 2, **case) for name, case in CASES.items()}, folder / f"{rank}.pt")
+    torch.save(found | {name: moved(rank, 2, **case) for name, case in CASES.items()}, folder / f"{rank}.pt")
     ranks.leave()  # a process that ends with threads of the group may be aborted
 
 
@@ -194,6 +204,14 @@ def test_two_ranks_make_the_step_of_one(two_ranks, case):
     assert all(
         torch.equal(a, b) for a, b in zip(*(found[case][0] for found in two_ranks), strict=True) if a is not None
     )
+
+
+@pytest.mark.slow
+def test_gradients_of_many_parameters_are_one_message(two_ranks):
+    """And those of the objective another one."""
+    for grads, events in (found["deep"] for found in two_ranks):
+        assert len(grads) > 40
+        assert events.count("sum") == 2
 
 
 @pytest.mark.slow

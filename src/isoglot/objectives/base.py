@@ -62,10 +62,12 @@ class Objective(nn.Module):
     Columns of a batch lie on the host and the vectors on the encoder's device. So index pairs are made on the host, and
     `kernel.pick` and `data.batch.send` bring them over. An objective's whole numbers stay on the host too.
 
-    `copies` is how many encoders' vectors stand side by side in a row: 2 for an objective over twins.
+    `copies` is how many encoders' vectors stand side by side in a row: 2 for an objective over twins. `follows` is
+    whether it reads the encoder's weights, for a moving average of them.
     """
 
     copies: ClassVar[int] = 1
+    follows: ClassVar[bool] = False
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)

@@ -38,7 +38,7 @@ from isoglot.model import layout
 from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
-from isoglot.training.memory import fit_graphs
+from isoglot.training.memory import divide, divide_state, fit_graphs, gather, gather_state
 from isoglot.training.progress import Meter, Report, RunLog, Status
 from isoglot.training.recipes import check, make_encoder, open_objectives
 from isoglot.training.record import Outcome, begin, circumstances, files_of, finish, inputs_of, record_of
@@ -194,7 +194,7 @@ class Run:
         with ranks.first_alone():
             for corpus in chain(*corpora):
                 corpus.check()  # before a tokenizer is trained or a table is built
-            self.encoder: Encoder = make_encoder(recipe, report, seed=seed, corpora=corpora[0]).to(device)
+            self.encoder: Encoder = make_encoder(recipe, report, seed=seed, corpora=corpora[0])
         self.saved, problems = checkpoint.load(output / "checkpoints")
         for problem in problems:
             report(f"{problem}; using the checkpoint before it")
@@ -205,6 +205,9 @@ class Run:
             self.state = State(**{**state, "positions": [Position(*numbers) for numbers in state["positions"]]})
             self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
+        # What the steps train: the encoder, or a copy whose weights the ranks divide; then the encoder is on the host.
+        divides = recipe.memory.shard_weights and ranks.world() > 1
+        self.trained = divide(self.encoder, device) if divides else self.encoder.to(device)
         self.base = self.encoder.name
         cards = [part.card for part in self.encoder.modules() if isinstance(part, Encoder) and part.card]
         self.licence = " and ".join(dict.fromkeys(start.licence for start in cards if start.licence))
@@ -227,8 +230,10 @@ class Run:
                 raise
         if self.selector.choices and self.selector.best is None:
             self.report("no dev score was a finite number; model/ is the encoder of the last step")
-        if ranks.rank() == 0 and self.selector.best is None:
-            self.encoder.exports()[0].save(self.output / "model")
+        if self.selector.best is None:
+            with self._whole() as encoder:
+                if ranks.rank() == 0:
+                    encoder.exports()[0].save(self.output / "model")
         ranks.wait()
 
     def stage(self, place: int, signals: Signals) -> None:
@@ -243,7 +248,7 @@ class Run:
         self.streams = []
         with ExitStack() as stack:
             for stream, corpus, position in zip(settings.streams, self.corpora[place], positions, strict=False):
-                opened = open_next(stream, corpus, self.encoder, limits, position=position)
+                opened = open_next(stream, corpus, self.trained, limits, position=position)
                 self.streams.append(stack.enter_context(closing(opened)))
             self._describe(settings, self.corpora[place])
             self._steps(settings, self._optimizer(settings, place), limits, signals)
@@ -267,14 +272,14 @@ class Run:
 
     def _optimizer(self, settings: StageSettings, place: int) -> torch.optim.Optimizer:
         """The optimizer over everything that is trained; with it, the state of a checkpoint is restored."""
-        modules = [self.encoder, *(stream.objective.to(self.device) for stream in self.streams)]
-        adam = optimizer.build(modules, settings.optimizer)
+        modules = [self.trained, *(stream.objective.to(self.device) for stream in self.streams)]
+        adam = optimizer.build(modules, settings.optimizer, apart=self.recipe.memory.shard_weights)
         if self.saved is None:
             torch.manual_seed(self.seed + 1000 * place + ranks.rank())
             return adam
         for stream, state in zip(self.streams, self.saved["objectives"], strict=True):
             stream.objective.load_state_dict(state)
-        adam.load_state_dict(self.saved["optimizer"])
+        adam.load_state_dict(divide_state(self.saved["optimizer"], adam))
         set_random_state(self.saved["random"][ranks.rank()], self.device)
         self.saved = None
         return adam
@@ -286,14 +291,14 @@ class Run:
         batches = (settings.epochs or 1) * self.streams[0].batches.count()
         total = settings.steps or max(1, round(batches / settings.optimizer.accumulate))
         meter = Meter(total)
-        self.encoder.train()
+        self.trained.train()
         if self.recipe.memory.graph_tokens is None:
-            limits = fit_graphs(limits, self.encoder, adam)
+            limits = fit_graphs(limits, self.trained, adam)
         for step in range(self.state.step, total):
             lr = optimizer.rate(step, total=total, settings=settings.optimizer)
             with signals.deferred():
                 result = train_step(
-                    self.encoder, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
+                    self.trained, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
                     accumulate=settings.optimizer.accumulate, where=f"step {self.state.overall + 1}",
                 )  # fmt: skip
                 self._read()  # of the step before, so that an accelerator has this one to do meanwhile
@@ -339,18 +344,26 @@ class Run:
         if unread is not None:
             unread()
 
+    @contextmanager
+    def _whole(self) -> Iterator[Encoder]:
+        """The encoder with all its present weights, on the device. All ranks call it."""
+        if self.trained is self.encoder:
+            yield self.encoder
+        else:
+            yield gather(self.trained, self.encoder.to(self.device))
+            self.encoder.cpu()
+        self.trained.train()
+
     def _look(self) -> None:
         """Warn if all vectors are nearly equal, which dev scores do not explain."""
         self._read()
         batch = self.streams[0].latest
-        if batch is None or ranks.rank() > 0:
-            return
-        first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # one row per group
-        tokens = batch.tokens.select(first[:64])
-        self.encoder.eval()
-        with torch.no_grad():
-            vectors = self.encoder(tokens)
-        self.encoder.train()
+        with self._whole() as encoder, torch.no_grad():
+            if batch is None or ranks.rank() > 0:
+                return
+            first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # of each group
+            tokens = batch.tokens.select(first[:64])
+            vectors = encoder.eval()(tokens)
         if (spread := collapsed(vectors)) is not None:
             cause = 'first-token pooling (pooling = "cls") of a backbone cut by `layers`; use mean pooling'
             self.log.write("warning", self.state.overall, warning="collapsed vectors", spread=spread, cause=cause)
@@ -362,8 +375,8 @@ class Run:
     def _evaluate(self, choices: Sequence[Choice]) -> None:
         """Score the encoder on the dev tasks that are due; keep it where it is the best so far."""
         self._read()
-        self.selector.judge(choices, self.encoder)
-        self.encoder.train()
+        with self._whole() as encoder:
+            self.selector.judge(choices, encoder)
         for choice in choices:
             named: dict[str, Any] = {"name": choice.name} if choice.name else {}
             named |= {"lower_is_better": True} if choice.lower else {}
@@ -378,12 +391,14 @@ class Run:
     def _save(self, adam: torch.optim.Optimizer) -> None:
         """Write a checkpoint of everything that changes from step to step."""
         self._read()
-        random = ranks.collect(random_state(self.device))
+        random, moments = ranks.collect(random_state(self.device)), gather_state(adam.state_dict())
+        with self._whole() as encoder:
+            weights = encoder.state_dict()
         if ranks.rank() == 0:
             state = {
-                "encoder": self.encoder.state_dict(),
+                "encoder": weights,
                 "objectives": [stream.objective.state_dict() for stream in self.streams],
-                "optimizer": adam.state_dict(),
+                "optimizer": moments,
                 "selector": self.selector.snapshot(),
                 "data": {name: entry.model_dump() for name, entry in self.data.items()},
                 "random": random,

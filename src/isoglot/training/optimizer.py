@@ -58,15 +58,19 @@ class AdamW(torch.optim.AdamW):
         parameter.index_add_(0, rows, mean.div_(root), alpha=-float(group["lr"]) / (1 - beta1**step))
 
 
-def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> torch.optim.Optimizer:
+def build(modules: Iterable[nn.Module], settings: OptimizerSettings, *, apart: bool = False) -> torch.optim.Optimizer:
     """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed.
+
+    apart  parameters of two modules are in different groups, since a group has divided weights or whole ones
 
     The first step of RMSprop raises RecipeError if a table has row-sparse gradients.
     """
-    trained = [p for module in modules for p in module.parameters() if p.requires_grad]
-    decayed = [p for p in trained if p.ndim > 1]
-    plain = [p for p in trained if p.ndim <= 1]
-    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    groups = []
+    for part in [[module] for module in modules] if apart else [[*modules]]:
+        trained = [p for module in part for p in module.parameters() if p.requires_grad]
+        decayed = [p for p in trained if p.ndim > 1]
+        plain = [p for p in trained if p.ndim <= 1]
+        groups += [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
     if settings.kind == "rmsprop":
         rmsprop = torch.optim.RMSprop(groups, lr=settings.lr, eps=settings.eps)

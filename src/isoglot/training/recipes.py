@@ -71,6 +71,11 @@ def check(recipe: Recipe, name: str | Path = "") -> tuple[list[list[Corpus]], li
                     raise RecipeError(
                         f'{where}: {objective.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together'
                     )
+                if recipe.memory.shard_weights and (objective.held or OBJECTIVES[objective.name]).follows:
+                    raise RecipeError(
+                        f"{where}: {objective.name} needs all weights of the encoder on each rank; write "
+                        "memory.shard_weights = false"
+                    )
             canonical(stream.teacher.pivot if stream.teacher and stream.teacher.pivot else "und")
     check_files(recipe, str(name) or recipe.name)
     return corpora, choices_of(recipe)

@@ -186,6 +186,11 @@ class MemorySettings(Settings):
         description="maximum padded tokens whose activations are kept; other chunks are embedded twice; unset: 3072 on "
         "a CPU, else what free memory allows, 32768 where it is not known",
     )
+    shard_weights: Flag = Field(
+        False,
+        description="several processes divide the weights of a transformer, its gradients and the optimizer's state "
+        "among them (FSDP2)",
+    )
 
 
 class Recipe(Settings):

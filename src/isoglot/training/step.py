@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -55,15 +56,16 @@ class StepLimits:
         chunk, graph = usual[0] if chunk is None else chunk, usual[1] if graph is None else graph
         return cls(chunk, graph, precision, padding_on(device))
 
-    def autocast(self, device: torch.device) -> AbstractContextManager[object]:
+    def autocast(self, encoder: Encoder) -> AbstractContextManager[object]:
         """The context to compute in. It is entered once for all chunks of a pass, so that each weight is rounded once.
+        A divided weight is rounded by each chunk: its gradient is summed when the layer of the chunk is done.
 
         Not once for all passes of a step: weights rounded without gradients would be used by a pass that needs them. In
         the first pass the chunks with gradients come first.
         """
-        if self.precision == "bfloat16":
-            return torch.autocast(device.type, dtype=torch.bfloat16)
-        return autocast(self.precision, device)
+        if self.precision == "bfloat16" and not ranks.is_divided(encoder):
+            return torch.autocast(encoder.device.type, dtype=torch.bfloat16)
+        return autocast(self.precision, encoder.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,21 @@ class Chunks:
         ]
         return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], sizes)
 
+    def alike(self, encoder: Encoder, limits: StepLimits) -> tuple[Chunks, StepLimits]:
+        """As many chunks on every rank, and a limit by which as many keep their graph: each pass needs all ranks.
+
+        Chunks that make up for those of other ranks have an empty text and no rows.
+        """
+        kept, own = self.kept(limits.graph_tokens), len(self.pieces)
+        numbers = ranks.exchange(own, kept)
+        passes = max(chunks for chunks, _ in numbers)
+        kept = min(passes if chunks == graphs else graphs for chunks, graphs in numbers)
+        filler, more = encoder.prepared(encoder.tokenize([""])), passes - own
+        pieces = [piece if len(piece) else filler for piece in self.pieces] + [filler] * more
+        sizes = [size or len(filler.ids) for size in self.sizes] + [len(filler.ids)] * more
+        chunks = Chunks(self.rows + [torch.arange(0)] * more, pieces, sizes)
+        return chunks, replace(limits, graph_tokens=sum(sizes[:kept]))
+
 
 class Embedded:
     """The vectors of a batch, and backpropagation of their gradient into the encoder.
@@ -149,11 +166,11 @@ class Embedded:
         kept = chunks.kept(limits.graph_tokens)
         self.states: list[Replay | None] = []
         self.parts: list[Tensor] = []
-        with limits.autocast(encoder.device):
-            for place, piece in enumerate(self.pieces):
+        with limits.autocast(encoder):
+            for place, (piece, rows) in enumerate(zip(self.pieces, self.chunks, strict=True)):
                 self.states.append(None if place < kept else Replay(encoder.device))
                 with torch.set_grad_enabled(place < kept):
-                    self.parts.append(_embed(encoder, piece))
+                    self.parts.append(_embed(encoder, piece)[: len(rows)])
         self.vectors = torch.cat([part.detach() for part in self.parts])
         if len(self.parts) > 1:
             self.order = send(torch.cat(self.chunks), encoder.device)
@@ -166,13 +183,14 @@ class Embedded:
         """
         grad = grad[self.order] if len(self.chunks) > 1 else grad
         grads = torch.split(grad, [len(rows) for rows in self.chunks])
-        with self.limits.autocast(self.encoder.device):
-            for piece, gradient, state, part in zip(self.pieces, grads, self.states, self.parts, strict=True):
+        with self.limits.autocast(self.encoder):
+            both = zip(self.pieces, grads, self.states, self.parts, strict=True)
+            for left, (piece, gradient, state, part) in zip(reversed(range(len(self.pieces))), both, strict=True):
                 if state is not None:
                     with state:
-                        part = _embed(self.encoder, piece)
+                        part = _embed(self.encoder, piece)[: len(gradient)]
                 if part.requires_grad:
-                    with summing.last_pass() if summing and piece is self.pieces[-1] else nullcontext():
+                    with summing.last_pass() if summing and not left else nullcontext():
                         torch.autograd.backward(part, gradient)
 
 
@@ -193,9 +211,11 @@ def backward(
     its `finish` makes them those of the global batches. Gradients of the objective's own parameters are whole on every
     rank.
     """
-    with torch.no_grad(), limits.autocast(encoder.device):
+    with torch.no_grad(), limits.autocast(encoder):
         objective.annotate(batch)
     chunks = chunks or Chunks.of(encoder, batch.tokens, limits)
+    if ranks.is_divided(encoder):
+        chunks, limits = chunks.alike(encoder, limits)
     embedded = Embedded(encoder, chunks, limits)
     counts = len(batch), int(batch.tokens.lengths.sum()), chunks.padded
     sizes, tokens, padded = zip(*ranks.exchange(*counts), strict=True)
@@ -345,8 +365,11 @@ def train_step(
     summing.finish()
     for stream in streams:
         ranks.average_gradients(stream.objective)
-    grads = collect_gradients(weight for group in optimizer.param_groups for weight in group["params"])
+    grads, parts = collect_gradients(weight for group in optimizer.param_groups for weight in group["params"])
     norm = joint_norm(grads, encoder.device)
+    if parts:
+        norm = torch.hypot(norm, ranks.joint_norm(joint_norm(parts, encoder.device)))
+    grads += parts
     merged = {name: merge_reports(of_stream) for name, of_stream in reports.items()}
     result = StepResult(merged, norm, where=where, lr=lr)
     if encoder.device.type == "cpu":
@@ -362,15 +385,17 @@ def train_step(
     return result
 
 
-def collect_gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
-    """The gradients, of row-sparse ones the values of their rows."""
-    grads = []
+def collect_gradients(parameters: Iterable[nn.Parameter]) -> tuple[list[Tensor], list[Tensor]]:
+    """The gradients, of row-sparse ones the values of their rows; and this rank's parts of divided ones."""
+    grads, parts = [], []
     for parameter in parameters:
-        if parameter.grad is not None:
+        if ranks.is_divided(parameter.grad):
+            parts.append(cast(Any, parameter.grad).to_local())
+        elif parameter.grad is not None:
             if parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.coalesce()  # a row once, or its parts would be scaled and squared apart
             grads.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
-    return grads
+    return grads, parts
 
 
 def joint_norm(grads: list[Tensor], device: torch.device) -> Tensor:

@@ -38,11 +38,12 @@ from isoglot.model import layout
 from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
-from isoglot.training.memory import divide, divide_state, fit_graphs, gather, gather_state
+from isoglot.training.memory import fit_graphs
 from isoglot.training.progress import Meter, Report, RunLog, Status
 from isoglot.training.recipes import check, make_encoder, open_objectives
 from isoglot.training.record import Outcome, begin, circumstances, files_of, finish, inputs_of, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
+from isoglot.training.sharding import divide, divide_state, gather, gather_state
 from isoglot.training.step import Chunks, StepLimits, StepResult, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_columns
 from isoglot.training.trackers import check as trackers_of

@@ -115,15 +115,8 @@ def gather(rows: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def is_divided(part: object) -> bool:
-    """Whether the weights of an encoder, a weight or its gradient are divided among the ranks (memory.py)."""
+    """Whether the weights of an encoder, a weight or its gradient are divided among the ranks (sharding.py)."""
     return hasattr(part, "unshard") or hasattr(part, "full_tensor")
-
-
-def joint_norm(part: Tensor) -> Tensor:
-    """The norm of what is divided, from that of this rank's part."""
-    squares = part.square()
-    dist.all_reduce(squares)
-    return squares.sqrt()
 
 
 def collect(value: Any) -> list[Any]:
@@ -178,9 +171,7 @@ class GradientSum:
 
     def __init__(self, module: nn.Module) -> None:
         several = world() > 1
-        trained = [parameter for parameter in module.parameters() if several and parameter.requires_grad]
-        self.trained = [parameter for parameter in trained if not is_divided(parameter)]
-        self.divided: Any = module if is_divided(module) else None  # which sums its own
+        self.trained = [parameter for parameter in module.parameters() if several and parameter.requires_grad]
         marked = [part for part in module.modules() if getattr(part, "sparse", False)]
         self.tables = {id(parameter) for part in marked for parameter in part.parameters(recurse=False)}
         self.buckets = _buckets([each for each in reversed(self.trained) if id(each) not in self.tables])
@@ -199,23 +190,14 @@ class GradientSum:
 
         trained = [parameter for bucket in self.buckets for parameter in bucket]
         hooks = [each.register_post_accumulate_grad_hook(complete) for each in trained]  # type: ignore[no-untyped-call]
-        if self.divided is not None:
-            self.divided.set_requires_gradient_sync(True)
         try:
             yield
         finally:
-            if self.divided is not None:
-                self.divided.set_requires_gradient_sync(False)
-                self.divided = None
             for hook in hooks:
                 hook.remove()
 
     def finish(self) -> None:
         """Make the gradients the sums; None where no rank has one."""
-        if self.divided is not None:  # without a last pass: one without a gradient
-            encoder = self.divided
-            with self.last_pass():
-                (encoder(encoder.tokenize([""])).sum() * 0).backward()
         if not self.trained:
             return
         # 0: none, 1: dense, 2: row-sparse. All ranks must have the same answer.

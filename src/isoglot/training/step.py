@@ -128,28 +128,13 @@ class Chunks:
         rows = [torch.arange(len(tokens))]
         if encoder.pads and len(tokens):
             chunks = pack(tokens.lengths, limits.chunk_tokens, padding=limits.padding)
-            rows = [torch.from_numpy(chunk) for chunk in chunks]
+            rows = [torch.from_numpy(chunk) for chunk in chunks] if len(chunks) > 1 else rows
         pieces = [tokens.select(chunk) for chunk in rows] if len(rows) > 1 else [tokens]
         sizes = [
             len(piece) * int(piece.lengths.max(initial=0)) if encoder.pads else int(piece.lengths.sum())
             for piece in pieces
         ]
         return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], sizes)
-
-    def alike(self, encoder: Encoder, limits: StepLimits) -> tuple[Chunks, StepLimits]:
-        """As many chunks on every rank, and a limit by which as many keep their graph: each pass needs all ranks.
-
-        Chunks that make up for those of other ranks have an empty text and no rows.
-        """
-        kept, own = self.kept(limits.graph_tokens), len(self.pieces)
-        numbers = ranks.exchange(own, kept)
-        passes = max(chunks for chunks, _ in numbers)
-        kept = min(passes if chunks == graphs else graphs for chunks, graphs in numbers)
-        filler, more = encoder.prepared(encoder.tokenize([""])), passes - own
-        pieces = [piece if len(piece) else filler for piece in self.pieces] + [filler] * more
-        sizes = [size or len(filler.ids) for size in self.sizes] + [len(filler.ids)] * more
-        chunks = Chunks(self.rows + [torch.arange(0)] * more, pieces, sizes)
-        return chunks, replace(limits, graph_tokens=sum(sizes[:kept]))
 
 
 class Embedded:
@@ -215,7 +200,9 @@ def backward(
         objective.annotate(batch)
     chunks = chunks or Chunks.of(encoder, batch.tokens, limits)
     if ranks.is_divided(encoder):
-        chunks, limits = chunks.alike(encoder, limits)
+        from isoglot.training.sharding import make_alike
+
+        chunks, limits = make_alike(chunks, encoder, limits)
     embedded = Embedded(encoder, chunks, limits)
     counts = len(batch), int(batch.tokens.lengths.sum()), chunks.padded
     sizes, tokens, padded = zip(*ranks.exchange(*counts), strict=True)
@@ -356,6 +343,10 @@ def train_step(
     optimizer.zero_grad(set_to_none=True)
     reports: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
     summing = ranks.GradientSum(encoder)  # once for all streams: a sum must not be reduced twice
+    if ranks.is_divided(encoder):
+        from isoglot.training.sharding import DividedSum
+
+        summing = DividedSum(encoder)
     turns = [*streams] * accumulate
     for turn, stream in enumerate(turns, 1):
         batch, chunks = stream.next()
@@ -368,7 +359,9 @@ def train_step(
     grads, parts = collect_gradients(weight for group in optimizer.param_groups for weight in group["params"])
     norm = joint_norm(grads, encoder.device)
     if parts:
-        norm = torch.hypot(norm, ranks.joint_norm(joint_norm(parts, encoder.device)))
+        from isoglot.training.sharding import whole_norm
+
+        norm = torch.hypot(norm, whole_norm(joint_norm(parts, encoder.device)))
     grads += parts
     merged = {name: merge_reports(of_stream) for name, of_stream in reports.items()}
     result = StepResult(merged, norm, where=where, lr=lr)

@@ -34,8 +34,10 @@ def divide(encoder: Encoder, device: torch.device) -> Encoder:
     Raises RecipeError for an encoder whose parts do not all take part in every pass, or with row-sparse gradients.
     """
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import FSDPModule, fully_shard
 
+    if not hasattr(FSDPModule, "set_force_sum_reduction_for_comms"):
+        raise RecipeError(f"memory.shard_weights: PyTorch {torch.__version__} is too old; install 2.13 or newer")
     divided: Any = copy.deepcopy(encoder)
     transformers = [part for part in divided.modules() if isinstance(part, TransformerEncoder)]
     is_sparse = any(getattr(part, "sparse", False) for part in divided.modules())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.languages import canonical, canonical_list, is_language, matches
+from isoglot.data.languages import canonical, canonical_list, header_language, is_language, matches
 
 SAME = {
     "deu": "de deu ger DE deu_Latn de-AT de-1996", "zho": "zh zho chi cmn",
@@ -51,6 +51,21 @@ def test_unknown_languages_are_refused(name):
 def test_the_message_says_where_what_and_what_to_do():
     with pytest.raises(CorpusError, match=r"^a\.tsv:7: unknown language 'English': did you mean 'eng'"):
         canonical("English", file="a.tsv", line=7)
+
+
+@pytest.mark.parametrize(
+    "name, language",
+    [
+        ("German", "deu"),
+        (" english", "eng"),
+        ("zh-Hans", "zho_Hans"),
+        ("Klingon", None),
+        ("Note", None),
+        ("x" * 99, None),
+    ],
+)
+def test_a_header_is_a_code_or_the_name_of_a_language_that_has_two_letters(name, language):
+    assert header_language(name) == language
 
 
 @pytest.mark.parametrize(

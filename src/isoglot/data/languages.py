@@ -89,6 +89,18 @@ def is_language(code: str) -> bool:
     return _language_code(code) is not None
 
 
+def header_language(name: str) -> str | None:
+    """The language of the column with a header: a code, or the English name of a language with a code of two letters.
+
+    None for any other header. More names would make languages of headers such as "Note".
+    """
+    code = _language_code(name)
+    if code is None and len(name) <= LONGEST_CODE:
+        short = _names().get(name.strip().casefold(), "")
+        return _language_code(short) if len(short) == 2 else None
+    return code
+
+
 def matches(code: str, wanted: Collection[str]) -> bool:
     """Whether a language code is among the requested ones; a requested code without a script accepts every script."""
     return code in wanted or code.partition("_")[0] in wanted

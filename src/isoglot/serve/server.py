@@ -63,12 +63,12 @@ class Server(uvicorn.Server):
             raise SearchError(f"{host}:{port}: can't listen there ({error}); choose another --port") from error
         self.port: int = self.socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
-        most = min(limits.connections, _open_files() // 2)
+        most_open = min(limits.connections, _open_files() // 2)
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http=type("Connection", (_Connection,), {"limits": limits, "most": most}),
+                http=type("Connection", (_Connection,), {"limits": limits, "most": most_open}),
                 ws="none",
                 log_config=None,
                 log_level="error",  # don't log what clients send
@@ -92,8 +92,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept connections."""
         await super().startup(sockets)
-        for one in sockets or []:
-            one.listen(_BACKLOG)
+        for listener in sockets or []:
+            listener.listen(_BACKLOG)
 
 
 class _Seldom(logging.Filter):
@@ -165,8 +165,8 @@ class _Connection(HttpToolsProtocol):
         self.unparsed = 0
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         hosts = [name for name, _ in self.headers].count(b"host")
-        least = 1 if self.parser.get_http_version() == "1.1" else 0
-        if size > _HEAD or not least <= hosts <= 1 or not self.url.startswith(b"/"):
+        required = 1 if self.parser.get_http_version() == "1.1" else 0
+        if size > _HEAD or not required <= hosts <= 1 or not self.url.startswith(b"/"):
             raise HttpParserError
         if not self.parser.should_upgrade():
             super().on_headers_complete()

@@ -13,7 +13,7 @@ from command_line import as_function, runner
 
 from isoglot.cli import models, pairs, signatures, training, wikipedia
 from isoglot.cli.signatures import Of, expand_options
-from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import IsoglotError
 
 SOURCE = '''
@@ -28,7 +28,7 @@ class Options:
     names  names of things. For Python, a list
     """
 
-    size: Annotated[float, Minimum(1)] | None = None
+    size: Annotated[float, Range(1)] | None = None
     names: Sequence[str] = ()
     other: Options | None = None
 
@@ -100,7 +100,7 @@ def verb(
     *,
     settings: Annotated[dict[str, Any], Of("module:Options")],
     number: Annotated[PositiveInt, typer.Option("-n")] = 1,
-    share: Annotated[float, Minimum(0)] | None = None,
+    share: Annotated[float, Range(0)] | None = None,
     flag: bool = False,
 ) -> None:
     """Do it.

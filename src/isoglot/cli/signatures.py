@@ -22,7 +22,7 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from isoglot.core import arguments
-from isoglot.core.arguments import minima_of, parts_of
+from isoglot.core.arguments import parts_of, ranges_of
 from isoglot.core.errors import IsoglotError
 
 _ROOT = Path(__file__).parents[1]
@@ -121,7 +121,7 @@ def _kind(annotation: ast.expr) -> tuple[Any, float | None]:
     for at, part in enumerate(parts):
         if hasattr(vars(arguments).get(part), "__metadata__") or part.startswith("Annotated["):
             alias = eval(part, vars(arguments))
-            parts[at], minimum = alias.__origin__.__name__, alias.__metadata__[0].value
+            parts[at], minimum = alias.__origin__.__name__, alias.__metadata__[0].least
     if any(map(_STRINGS.fullmatch, parts)):
         return _LIST, None
     return next((kind for name, kind in _TYPES.items() if name in parts), None), minimum
@@ -172,7 +172,7 @@ def _declared(one: inspect.Parameter, text: str) -> inspect.Parameter:
     by_name = one.kind is inspect.Parameter.KEYWORD_ONLY
     info: Any = next((hint for hint in hints if isinstance(hint, ParameterInfo)), None)
     kind = functools.reduce(operator.or_, parts_of(one.annotation))
-    minimum = next(iter(minima_of(one.annotation)), None)
+    minimum = next((extent.least for extent in ranges_of(one.annotation)), None)
     return _parameter(
         one.name, kind, one.default, info or (typer.Option if by_name else typer.Argument)(), text, minimum
     )

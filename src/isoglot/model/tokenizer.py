@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from unicodedata import normalize
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 
@@ -66,17 +67,19 @@ class SavedTokenizer:
         return number
 
 
+@check_arguments()
 def train_tokenizer(
     texts: Iterable[str],
-    vocabulary: int,
+    vocabulary: Annotated[int, Range(2)],
     *,
     model: Literal["unigram", "bpe"] = "bpe",
     lowercase: bool = True,
     min_frequency: int = 2,
-    sentences: int = 1_000_000,
+    sentences: PositiveInt = 1_000_000,
 ) -> Tokenizer:
     """A tokenizer of at most `vocabulary` pieces, learnt from sentences that are read once.
 
+    vocabulary     includes the piece for unknown characters
     model          bpe: fast, and the same for the same texts. unigram: a unigram language model; at least three times
                    slower, and not exactly reproducible
     lowercase      case is dropped, which suits small vocabularies
@@ -85,12 +88,6 @@ def train_tokenizer(
 
     Raises ValueError for an impossible vocabulary or number of sentences, EncoderError if the texts contain no words.
     """
-    if vocabulary <= 1:
-        raise ValueError(f"vocabulary must be more than the piece for unknown characters, got {vocabulary}")
-    if model not in ("bpe", "unigram"):
-        raise ValueError(f"model must be 'unigram' or 'bpe', got {model!r}")
-    if sentences < 1:
-        raise ValueError(f"sentences must be at least 1, got {sentences}")
     tokenizer = Tokenizer(models.Unigram() if model == "unigram" else models.BPE(unk_token=UNKNOWN, fuse_unk=True))
     case = [normalizers.Lowercase()] if lowercase else []
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *case, normalizers.Strip()])

@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError, nearest, shown
+from isoglot.core.plugins import torch_half
 from isoglot.core.progress import Progress, bar
 from isoglot.data.vectors import as_array, unit
 from isoglot.model import engine
@@ -27,7 +28,6 @@ from isoglot.model.engine import Engine
 from isoglot.model.output import check_output_precision, quantize_vectors
 from isoglot.model.resumable import encode_file
 from isoglot.model.tokenizer import readable as readable
-from isoglot.model.torch_half import torch_half
 
 if TYPE_CHECKING:
     from torch import Tensor

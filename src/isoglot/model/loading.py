@@ -12,12 +12,12 @@ from typing import Any, Literal
 from isoglot.core import environment
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
+from isoglot.core.plugins import torch_half
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name
 from isoglot.model.onnx import OnnxModel
 from isoglot.model.static import StaticModel, is_static
-from isoglot.model.torch_half import torch_half
 
 _DRIVERS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri", "/dev/dxg")  # of CUDA, ROCm, XPU, and CUDA in WSL
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError, nearest
+from isoglot.core.plugins import torch_half
 from isoglot.data.files import content_digest, digest, exclusive, file_state
 from isoglot.model import card, layout
-from isoglot.model.torch_half import torch_half
 
 if sys.version_info >= (3, 11):
     import tomllib

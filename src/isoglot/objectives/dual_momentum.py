@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
+from isoglot.core.memory import check_memory
 from isoglot.core.options import LARGEST
 from isoglot.data.batch import Batch, send
 from isoglot.data.tokens import pack, padding_on
 from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature
 from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
-from isoglot.objectives.queues import random_queues
 
 KEY = "momentum_key"  # the column of the batch that contains the keys
 NOTHING = torch.iinfo(torch.int64).min  # key of a vector that belongs to no sentence
@@ -66,7 +66,7 @@ class DualMomentum(Objective):
         super().__init__()
         self.temperature, self.momentum = temperature, momentum
         self.in_batch_keys, self.key_dropout = in_batch_keys == "on", key_dropout == "on"
-        self.register_buffer("queues", random_queues(encoder, queue, seed))
+        self.register_buffer("queues", draw_queues(encoder, queue, seed))
         self.register_buffer("meanings", torch.full((queue,), NOTHING))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
         self.key_encoder = _copy_encoder(encoder)
@@ -138,6 +138,17 @@ class DualMomentum(Objective):
         budget = CPU_TOKENS if self.queues.device.type == "cpu" else DEVICE_TOKENS
         for chunk in pack(batch.tokens.lengths[rows.numpy()], budget, padding=padding_on(self.queues.device)):
             yield rows[torch.from_numpy(chunk)]
+
+
+def draw_queues(encoder: nn.Module, length: int, seed: int) -> Tensor:
+    """Two tables (2, length, D) of random unit rows, D that of the encoder; ValueError if memory is insufficient."""
+    weight = next(encoder.parameters())
+    kind, width = torch.promote_types(weight.dtype, torch.float32), cast(int, encoder.dim)
+    check_memory(
+        2 * width * kind.itemsize * length, weight.device, f"queue: two queues of {length:,} x {width} numbers"
+    )
+    queues = torch.empty(2, length, width, dtype=kind).normal_(generator=torch.Generator().manual_seed(seed))
+    return queues.div_(torch.linalg.vector_norm(queues, dim=2, keepdim=True))
 
 
 def _copy_encoder(encoder: nn.Module) -> nn.Module:

@@ -14,8 +14,7 @@ import pytest
 from test_loop import RECIPE, write_corpus
 
 import isoglot
-from isoglot.cli import completion
-from isoglot.cli.main import app, main
+from isoglot.cli.main import app, main, make_completion
 
 
 @pytest.fixture
@@ -216,12 +215,12 @@ def test_the_shell_completes_names(project, run, monkeypatch, words, expected):
 
 
 def test_names_to_complete_are_kept(project, monkeypatch):
-    assert "tatoeba" in completion.completed("task", "")
+    assert "tatoeba" in make_completion("task")("")
     kept = project / "cache" / "names.json"
     kept.write_text('{"task": ["kept"]}')
-    assert completion.completed("task", "tatoeba,k") == ["tatoeba,kept"]
+    assert make_completion("task")("tatoeba,k") == ["tatoeba,kept"]
     kept.write_text("damaged")
-    assert "tatoeba" in completion.completed("task", "")
+    assert "tatoeba" in make_completion("task")("")
 
 
 def test_the_version_is_shown_without_torch_too(monkeypatch, capsys):

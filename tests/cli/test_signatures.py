@@ -52,7 +52,7 @@ def work(
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    monkeypatch.setattr(signatures, "_ROOT", tmp_path)
+    monkeypatch.setattr(signatures, "ROOT", tmp_path)
     (tmp_path / "cli").mkdir()
     (tmp_path / "cli" / "values.py").write_text("FEW = 2\n")
     (tmp_path / "module.py").write_text(SOURCE)

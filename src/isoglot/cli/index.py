@@ -27,15 +27,14 @@ from isoglot.cli.options import (
     Settings,
     Workers,
     cluster_of,
-    default_model,
     model_and_files,
-    note_fewer,
+    naming,
     output_format,
 )
 from isoglot.cli.signatures import Of
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, OutputError, SearchError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -66,7 +65,6 @@ def index(
     content_ids  identify entries by their content, even if the file has ids
     language     language of files that do not specify one
     """
-    from isoglot.core.errors import SearchError
     from isoglot.data.files import check_output, read_lines
     from isoglot.index import Index
     from isoglot.scale import index_shards
@@ -141,20 +139,22 @@ def search(
     model    model: of an index, if its folder was moved; of a file, default: the default model
     """
     from isoglot.index import Index
+    from isoglot.model.finding import default_name
 
     k = settings["k"]
     given = queries not in (None, [], ["-"])
     if str(index) == "-" and not given:
         raise typer.BadParameter("stdin is either the sentences or the queries; pass the queries as arguments")
     with (
-        Index.build(model or default_model(), sentences_of(str(index)), device=device)
+        Index.build(model or default_name(), sentences_of(str(index)), device=device)
         if index.is_file() or str(index) == "-"
         else Index.open(index, model, device=device)
     ) as opened_index:
         say(opened_index.model.describe())
         if opened_index.recall is not None and settings["effort"] is None:
             say(f"{opened_index.kind}: finds {opened_index.recall:.0%} of the ten nearest; more with --effort")
-        note_fewer("-k", k, len(opened_index), "sentences")
+        if k > len(opened_index):
+            say(f"-k {k}: only {len(opened_index):,} sentences exist; using all of them")
         lines = (
             (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)
         )
@@ -273,7 +273,6 @@ def serve(
     grace         seconds allowed for open requests to finish after SIGTERM
     access_log    log every request
     """
-    from isoglot.core.errors import SearchError
     from isoglot.index import Index
     from isoglot.model import load
     from isoglot.serve import Limits, create_app
@@ -292,13 +291,11 @@ def serve(
         else:
             encoder = load(subject, device=device)
         say(encoder.describe())
-        try:
+        with naming("serve", error=SearchError):
             app = create_app(
                 opened_index, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
                 allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
             )  # fmt: skip
-        except ValueError as error:
-            raise SearchError(f"serve: {error}") from None
 
         def started(url: str) -> None:
             typer.echo(url if opened_index is not None else f"{url}v1")  # a model has no page
@@ -332,7 +329,6 @@ def export(
 
         convert(source, output=output, weights=ONNX, words=words)
         return
-    from isoglot.core.errors import OutputError
     from isoglot.data.formats import SUFFIXES
     from isoglot.index import Index
     from isoglot.model.layout import is_model

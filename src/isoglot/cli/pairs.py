@@ -24,6 +24,7 @@ from isoglot.cli.options import (
     open_encoder,
 )
 from isoglot.cli.signatures import Of, split
+from isoglot.core.errors import IsoglotError, OutputError
 
 
 def mine(
@@ -102,7 +103,6 @@ def align(
     output  output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
     """
     from isoglot import mining
-    from isoglot.core.errors import IsoglotError
     from isoglot.data.formats import columns_of
 
     check_stdout(output, as_json)
@@ -147,7 +147,6 @@ def filter(
     dropped    output file for the dropped groups
     languages  languages of the columns, separated by commas; default: from the file
     """
-    from isoglot.core.errors import OutputError
     from isoglot.data.files import check_outputs
     from isoglot.data.formats import columns_of
     from isoglot.mining.filtering import filter_file

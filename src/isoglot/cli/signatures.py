@@ -25,7 +25,7 @@ from isoglot.core import arguments
 from isoglot.core.arguments import parts_of, ranges_of
 from isoglot.core.errors import IsoglotError
 
-_ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of the aligned list in a docstring
 _STRINGS = re.compile(r"(?:Sequence|Collection)\[str\b[\w |]*\]")
 _LIST = str | None  # of strings, separated by commas
@@ -78,7 +78,7 @@ class Of:
 
 
 def _text(module: str) -> str:
-    return (_ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    return (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import typer
 from command_line import as_function
 
 from index_folder import LINES, make_index
-from isoglot.cli.index import _marked
+from isoglot.cli.index import _mark_words
 from isoglot.cli.index import export as export_verb
 from isoglot.cli.index import index as index_verb
 from isoglot.cli.index import search as search_verb
@@ -202,8 +202,8 @@ def test_files_with_running_numbers_as_ids(tmp_path, toy_static):
         ("x", ("the cat", "die Katze"), []),
     ],
 )
-def test_words_of_the_query_are_marked_in_the_side_of_its_language(query, sides, marked):
-    texts = _marked(query, *sides)
+def test_words_of_the_query_are_mark_words_in_the_side_of_its_language(query, sides, marked):
+    texts = _mark_words(query, *sides)
     assert [text.plain for text in texts] == [*sides]
     assert [text.plain[span.start : span.end] for text in texts for span in text.spans] == marked
 

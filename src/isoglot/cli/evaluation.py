@@ -15,7 +15,7 @@ from isoglot.cli.options import (
     Loading,
     Output,
     Settings,
-    imported,
+    import_function,
     loading,
     model_and_files,
     open_encoder,
@@ -118,7 +118,7 @@ def open_subject(
             )
     if vectors is not None and texts is not None:
         return Precomputed(vectors, texts)
-    return imported("--function", str(function), "module:name of a function from texts to vectors")
+    return import_function("--function", str(function), "module:name of a function from texts to vectors")
 
 
 def compare(
@@ -144,7 +144,7 @@ def compare(
     from isoglot.evaluation.compare import compare, parts_of, seeds_of
     from isoglot.evaluation.scores import files_of
 
-    named = [_named(argument) for argument in results]
+    named = [_split_name(argument) for argument in results]
     parts = [part for _, path in named for seed in seeds_of(path) for part in parts_of(seed)]
     inputs = [file for part in parts for file in files_of(part)]
     if output is not None:
@@ -172,7 +172,7 @@ def compare(
         say(f"wrote {page}")
 
 
-def _named(argument: str) -> tuple[str | None, str]:
+def _split_name(argument: str) -> tuple[str | None, str]:
     name, mark, path = argument.partition("=")
     if not mark or "/" in name or Path(argument).exists():  # a path may contain "=" itself
         return None, argument
@@ -229,10 +229,10 @@ def tasks(data: DataIfThere) -> None:
         _entry(name, f"{suite.about}; tasks: {', '.join(suite.tasks)}")
     typer.secho("Tasks", bold=True)
     for name, task in TASKS.items():
-        _entry(f"{name}{'' if data is None else _found(task, data)}", f"needs {task.needs}")
+        _entry(f"{name}{'' if data is None else _count_subsets(task, data)}", f"needs {task.needs}")
 
 
-def _found(task: Task, data: Path) -> str:
+def _count_subsets(task: Task, data: Path) -> str:
     try:
         return f" ({len(task.subsets(data)) or 'no'} subsets in {data})"
     except EvaluationError as error:
@@ -308,7 +308,7 @@ def _plot_similarity(words: list[str], output: Path) -> None:
 
     if not words:
         raise typer.BadParameter("pass results of the task similarity: [NAME=]RESULTS...")
-    named = [_named(word) for word in words]
+    named = [_split_name(word) for word in words]
     folders = [Path(folder) for _, folder in named]
     check_output(output, inputs=[*folders, *(file for folder in folders for file in files_of(folder))])
     for name, means in plot_similarity(folders, output, names=[name or folder for name, folder in named]).items():

@@ -72,10 +72,10 @@ def index(
     if remove or remove_file is not None:
         if words:
             raise typer.BadParameter("entries are either added or removed; run the command once for each")
-        with from_stdin(*([] if remove_file is None else [remove_file])) as lists, Index.open(output) as there:
+        with from_stdin(*([] if remove_file is None else [remove_file])) as lists, Index.open(output) as opened_index:
             read = (line for path in lists for _, line in read_lines(path) if line.strip())
-            count = there.delete([*(remove or []), *read])
-            say(f"{count:,} sentences removed; {len(there):,} in the index ({there.kind})")
+            count = opened_index.delete([*(remove or []), *read])
+            say(f"{count:,} sentences removed; {len(opened_index):,} in the index ({opened_index.kind})")
         typer.echo(output)
         return
     if not words:
@@ -155,9 +155,8 @@ def search(
             say(f"{opened_index.kind}: finds {opened_index.recall:.0%} of the ten nearest; more with --effort")
         if k > len(opened_index):
             say(f"-k {k}: only {len(opened_index):,} sentences exist; using all of them")
-        lines = (
-            (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)
-        )
+        words = (_check_query(query, "query", at) for at, query in enumerate(queries or [], 1))
+        lines = words if given else _read_queries(as_json)
         together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(opened_index) + 1)))
         while some := list(islice(lines, together)):
             nearest = opened_index.search(some, **settings)
@@ -165,7 +164,7 @@ def search(
                 _show(query, hits, as_json=as_json)
 
 
-def _stdin(as_json: bool) -> Iterator[str]:
+def _read_queries(as_json: bool) -> Iterator[str]:
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
             text = line.decode("utf-8").rstrip("\r\n")
@@ -182,10 +181,10 @@ def _stdin(as_json: bool) -> Iterator[str]:
         if set(request) != {"query"} or not isinstance(request["query"], str):
             problem = f"must be {_OBJECT}, without other keys; options apply to all queries"
             raise CorpusError(problem, file="stdin", line=number)
-        yield _checked(request["query"], "stdin", number)
+        yield _check_query(request["query"], "stdin", number)
 
 
-def _checked(query: str, where: str, number: int) -> str:
+def _check_query(query: str, where: str, number: int) -> str:
     if not query.strip():
         raise CorpusError("the query is blank; remove it", file=where, line=number)
     try:
@@ -210,7 +209,7 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
             Column("match", justify="right"), "language", "text", *middle_columns, Column("id", style="dim"), box=None
         )
         for hit in hits:
-            text, translation = _marked(query, hit.text, hit.translation or "")
+            text, translation = _mark_words(query, hit.text, hit.translation or "")
             several = f" ({hit.count:,} times)" if hit.count > 1 else ""
             other = [translation] if translated else []
             table.add_row(f"{hit.percent:.0f} %", hit.language, text, *other, Text(hit.id + several))
@@ -223,7 +222,7 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
             typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))
 
 
-def _marked(query: str, *sides: str) -> list[Text]:
+def _mark_words(query: str, *sides: str) -> list[Text]:
     """The sides of a hit. Words of the query are marked in the side with most of them, which is in its language: names
     and short words occur in others by chance.
     """

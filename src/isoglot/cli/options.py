@@ -167,7 +167,7 @@ def output_format(path: Path, formats: Mapping[str, str], *, given: str | None =
     return form
 
 
-def imported(option: str, name: str, expected: str) -> Callable[..., Any]:
+def import_function(option: str, name: str, expected: str) -> Callable[..., Any]:
     """Import the function `module:name`, also from the current folder. Raises `IsoglotError` with what is expected."""
     module, _, attribute = name.partition(":")
     sys.path.append(str(Path.cwd()))

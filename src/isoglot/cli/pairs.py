@@ -19,7 +19,7 @@ from isoglot.cli.options import (
     Workers,
     check_stdout,
     cluster_of,
-    imported,
+    import_function,
     model_and_files,
     open_encoder,
 )
@@ -69,7 +69,8 @@ def mine(
     settings |= {"threshold": "estimate"} if estimate else {"threshold": "all"} if keep_all else {}
     judge: Any = check_language
     if check_language not in (None, "script"):
-        judge = imported("--check-language", check_language, "script, or module:name of a function from text to code")
+        expected = "script, or module:name of a function from text to code"
+        judge = import_function("--check-language", check_language, expected)
     with (
         Progress("mining", unit="sentences") as bar,
         from_stdin(*map(Path, files)) as texts,
@@ -171,8 +172,8 @@ def filter(
             )
     if as_json:
         show_json({"output": str(output), "dropped": dropped and str(dropped), "counts": counts})
-    for name, found in counts.items():
-        say(f"{name}: {', '.join(f'{count:,} {what}' for what, count in sorted(found.items()))}")
+    for name, kinds in counts.items():
+        say(f"{name}: {', '.join(f'{count:,} {what}' for what, count in sorted(kinds.items()))}")
 
 
 def negatives(

@@ -166,7 +166,7 @@ def _parameter(
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info], default=default)
 
 
-def _declared(one: inspect.Parameter, text: str) -> inspect.Parameter:
+def _convert_parameter(one: inspect.Parameter, text: str) -> inspect.Parameter:
     """A parameter of a verb as typer reads it: an argument, or after `*` an option."""
     hints = getattr(one.annotation, "__metadata__", ())
     by_name = one.kind is inspect.Parameter.KEYWORD_ONLY
@@ -191,7 +191,7 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
     made = {group: of.parameters(others, docstring) for group, of in groups.items()}
     parameters = dict[str, inspect.Parameter]()
     for name, one in signature.parameters.items():
-        parameters |= made[name] if name in made else {name: _declared(one, helps.get(name, ""))}
+        parameters |= made[name] if name in made else {name: _convert_parameter(one, helps.get(name, ""))}
     infos = {name: _info(one) for name, one in parameters.items()}
     flags = {name: [*_flags(info), _flag(name)][0] for name, info in infos.items() if isinstance(info, OptionInfo)}
 
@@ -205,7 +205,7 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
         except ValueError as error:
             if not groups:
                 raise
-            raise IsoglotError(f"{verb.__name__}: {_named(str(error), flags)}") from error
+            raise IsoglotError(f"{verb.__name__}: {_name_options(str(error), flags)}") from error
 
     run.__doc__ = _ITEM.sub("", docstring).strip()
     run.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
@@ -227,7 +227,7 @@ def _flags(info: Any) -> list[str]:
     return [word.partition("/")[0] for word in words if isinstance(word, str)]
 
 
-def _named(message: str, flags: Mapping[str, str]) -> str:
+def _name_options(message: str, flags: Mapping[str, str]) -> str:
     """The message, with options instead of the arguments at its beginning."""
     beginning = re.match(r"(?:\w+(?: and |, ))*\w*", message)[0]  # type: ignore[index]  # it matches at least nothing
     words = re.split(r"( and |, )", beginning)

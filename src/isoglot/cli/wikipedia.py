@@ -39,8 +39,8 @@ def wikipedia(
         report = build(sources, output, choice=Choice(**choice), progress=progress.part, report=say, **settings)
         for lang, counts in report["instances"].items():
             named = [f"{count:,} {why}" for why, count in counts.items() if why not in ("eligible", "written")]
-            found = f"{counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}"
-            say(f"{lang}: {found}; skipped: {', '.join(named) or 'none'}")
+            written = f"{counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}"
+            say(f"{lang}: {written}; skipped: {', '.join(named) or 'none'}")
         say(f"{report['entities written']:,} entities")
 
 

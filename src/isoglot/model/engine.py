@@ -299,7 +299,7 @@ def encode(model: Engine, texts: str | Iterable[str], asked: Plan, **engaged: An
     single = isinstance(texts, str)
     given = checked(texts)
     with engine(model, asked, **engaged) as blocks:
-        rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grown(blocks, given, asked)
+        rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grow_array(blocks, given, asked)
     return rows[0] if single else rows
 
 
@@ -397,7 +397,7 @@ def _to_array(blocks: Blocks, texts: Sequence[str], asked: Plan) -> Rows:
     return out
 
 
-def _grown(blocks: Blocks, texts: Iterable[str], asked: Plan) -> Rows:
+def _grow_array(blocks: Blocks, texts: Iterable[str], asked: Plan) -> Rows:
     """Texts of unknown number: the array grows in place, where the system can move its pages without a copy."""
     out: Rows = np.empty((0, asked.width), dtype=asked.dtype)
     done = 0

@@ -57,8 +57,8 @@ def folder_name(name: str) -> str:
     if not Path(name).is_dir():
         return name
     folder = Path(name).resolve()
-    for own in (ADAPTER, "model"):
-        folder = folder.parent if folder.name == own and folder.parent.name else folder
+    for name_within_run in (ADAPTER, "model"):
+        folder = folder.parent if folder.name == name_within_run and folder.parent.name else folder
     return folder.name
 
 

@@ -97,7 +97,7 @@ def train_tokenizer(
             pre_tokenizers.Split(Regex(_SINGLE), behavior="isolated"),
         ]
     )
-    drawn, most = _drawn(texts, sentences), min(vocabulary // 2, _ALPHABET)
+    drawn, most = _draw_sample(texts, sentences), min(vocabulary // 2, _ALPHABET)
     common: dict[str, Any] = {"vocab_size": vocabulary, "special_tokens": [UNKNOWN], "show_progress": False}
     if model == "bpe":
         trainer: trainers.Trainer = trainers.BpeTrainer(
@@ -112,7 +112,7 @@ def train_tokenizer(
     return tokenizer
 
 
-def _drawn(texts: Iterable[str], size: int) -> list[str]:
+def _draw_sample(texts: Iterable[str], size: int) -> list[str]:
     """At most `size` texts, each with equal probability (reservoir sampling)."""
     texts, rng = iter(texts), np.random.default_rng(0)
     drawn = list(islice(texts, size))
@@ -218,7 +218,7 @@ def unpadded(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
                 tokenizer.enable_padding(**padding)
 
 
-def _hold() -> None:
+def _lock_all() -> None:
     """Before a fork: wait until no thread tokenises, and let none begin; a child would wait for its lock for ever."""
     _guard.acquire()
     _held.extend(_locks.values())
@@ -226,7 +226,7 @@ def _hold() -> None:
         lock.acquire()
 
 
-def _release() -> None:
+def _unlock_all() -> None:
     """After the fork, in both processes."""
     while _held:
         _held.pop().release()
@@ -234,7 +234,7 @@ def _release() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)
+    os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
 def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:

@@ -87,9 +87,9 @@ class Sum(Objective):
         """The weighted losses of all terms; those of a second term of the same name are called `name-2`, and so on."""
         losses: Losses = {}
         for weight, term in zip(self.weights, self.members, strict=True):
-            own = term(vectors, batch)
-            number = next(n for n in count(1) if not any(_numbered(name, n) in losses for name in own))
-            losses |= {_numbered(name, number): weight * loss for name, loss in own.items()}
+            parts = term(vectors, batch)
+            number = next(n for n in count(1) if not any(_number_name(name, n) in losses for name in parts))
+            losses |= {_number_name(name, number): weight * loss for name, loss in parts.items()}
         return losses
 
     def after_step(self, encoder: nn.Module, batches: Sequence[Batch]) -> None:
@@ -98,7 +98,7 @@ class Sum(Objective):
             term.after_step(encoder, batches)
 
 
-def _numbered(name: str, number: int) -> str:
+def _number_name(name: str, number: int) -> str:
     """The name of a loss of the n-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
     first, slash, rest = name.partition("/")
     return name if number == 1 else f"{first}-{number}{slash}{rest}"

@@ -65,8 +65,8 @@ class Distillation(Objective):
         rank = batch.slot[rows]
         if self.places:
             rank = rank + (rank.max() + 1) * torch.tensor(self.places)[batch.lang[rows]]
-        least = rank.new_zeros(len(counts)).scatter_reduce(0, group, rank, "amin", include_self=False)
-        first = rank == least[group]
+        first_rank = rank.new_zeros(len(counts)).scatter_reduce(0, group, rank, "amin", include_self=False)
+        first = rank == first_rank[group]
         source = rows[first][group[first].argsort()][group]  # of each row
         taught = counts[group] >= self.smallest
         squares = (pick(f, rows[taught]) - pick(g, source[taught]).to(f.dtype)).square().sum(dim=1)

@@ -78,8 +78,8 @@ class DualMomentum(Objective):
             module.training = self.key_dropout or hasattr(module, "tokenize")
         keys = self.queues.new_zeros(len(batch), self.queues.shape[2])
         for rows in self._chunks(batch):
-            own = unit(self.key_encoder(batch.tokens.select(rows))).to(keys.dtype)
-            keys.index_copy_(0, send(rows, keys.device), own)
+            chunk = unit(self.key_encoder(batch.tokens.select(rows))).to(keys.dtype)
+            keys.index_copy_(0, send(rows, keys.device), chunk)
         batch.extras[KEY] = keys
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
@@ -102,11 +102,11 @@ class DualMomentum(Objective):
         """
         both = zip(self.key_encoder.parameters(), encoder.parameters(), strict=True)
         # Frozen weights are shared; trained ones are float32, also under autocast.
-        moved = [(own, new) for own, new in both if own is not new]
+        moved = [(average, new) for average, new in both if average is not new]
         if moved:
-            torch._foreach_lerp_([own for own, _ in moved], [new for _, new in moved], 1 - self.momentum)
-        for kept, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
-            kept.lerp_(current, 1 - self.momentum) if kept.is_floating_point() else kept.copy_(current)
+            torch._foreach_lerp_([average for average, _ in moved], [new for _, new in moved], 1 - self.momentum)
+        for average, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
+            average.lerp_(current, 1 - self.momentum) if average.is_floating_point() else average.copy_(current)
         for batch in batches:
             self._enqueue(batch)
 
@@ -123,11 +123,11 @@ class DualMomentum(Objective):
     def _loss(self, queries: Tensor, keys: Tensor, queue: Tensor, stored: Pairs, alike: Pairs) -> Tensor:
         """Mean over the pairs (P, D) of equation 2, with the queue as it was before this batch."""
         positive = (queries * keys).sum(dim=1) / self.temperature
-        own = positive
+        in_batch = positive
         if self.in_batch_keys:
-            own = log_sum_exp(queries, keys, temperature=self.temperature, dropped=alike)
+            in_batch = log_sum_exp(queries, keys, temperature=self.temperature, dropped=alike)
         others = log_sum_exp(queries, queue, temperature=self.temperature, dropped=stored)
-        return (torch.logaddexp(own, others) - positive).sum() / max(1, len(positive))
+        return (torch.logaddexp(in_batch, others) - positive).sum() / max(1, len(positive))
 
     def _chunks(self, batch: Batch) -> Iterator[Tensor]:
         """Rows of slots 0 and 1, those of like length together, within a budget of tokens, padding included."""

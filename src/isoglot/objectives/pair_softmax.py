@@ -88,8 +88,8 @@ class PairSoftmax(Objective):
             state = layer(state).relu()
             if self.training and self.dropout:
                 # Sampled on the CPU from the step alone: all ranks need the same mask, and their generators differ.
-                kept = torch.rand(state.shape, generator=draw) >= self.dropout
-                state = state * send(kept, state.device) / (1 - self.dropout)
+                mask = torch.rand(state.shape, generator=draw) >= self.dropout
+                state = state * send(mask, state.device) / (1 - self.dropout)
         scores: Tensor = self.layers[-1](state)
         return scores
 

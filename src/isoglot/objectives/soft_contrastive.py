@@ -68,8 +68,8 @@ class SoftContrastive(Objective):
         z = unit(vectors)
         first, second = slot_pairs(batch.group, batch.slot)
         s, t, floor = pick(z, first), pick(z, second), z.new_zeros(())
-        own, group, key = torch.arange(len(first)), batch.group[first], batch.key[first]
-        target: Pairs | Shares = own, own
+        row, group, key = torch.arange(len(first)), batch.group[first], batch.key[first]
+        target: Pairs | Shares = row, row
         dropped: Pairs | None = same_meaning(group, key, group, key, batch.slot[first])
         if self.labels != "hard":
             labels = self._teacher(batch, first, second, z.device)

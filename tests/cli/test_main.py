@@ -159,17 +159,6 @@ def test_debug_shows_where_an_error_came_from(project, monkeypatch):
         main()
 
 
-def test_recipes_are_listed_shown_and_checked(project, run):
-    code, out, _ = run("recipe", "list")
-    assert code == 0
-    assert {"demo/pairs", "demo/groups", "start/static", "start/transformer"} <= {
-        line.split()[0] for line in out.splitlines()
-    }
-    assert run("recipe", "show", "start/static")[1].startswith("#")
-    for name in ("demo/pairs", "demo/groups", "tiny.toml"):
-        assert run("recipe", "check", name)[0] == 0
-
-
 def test_a_recipe_is_shown_whole_or_as_its_file(project, run):
     (project / "mine.toml").write_text('extends = "tiny.toml"\nseed = 7\n', encoding="utf-8")
     _, whole, _ = run("recipe", "show", "mine.toml")

@@ -100,5 +100,5 @@ def test_unknown_switches_are_refused(name, option):
         toy_objective(name, ToyEncoder(), **{option: "sideways"})
     handed = {"encoder": ToyEncoder(), "sizes": TOY_SIZES, "languages": TOY_LANGUAGES}
     asked = {key: value for key, value in handed.items() if key in get_type_hints(OBJECTIVES[name].__init__)}
-    with pytest.raises(ValueError, match=f"{option} is 'sideways': use one of "):
+    with pytest.raises(ValueError, match=f"{option} is 'sideways'; use one of "):
         OBJECTIVES[name](**asked, **{option: "sideways"})

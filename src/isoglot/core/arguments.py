@@ -111,7 +111,8 @@ def _check_value(function: str, name: str, value: Any, hint: Any) -> None:
         raise ValueError(f"{function}: {name}: is NaN; pass a number")
     words = _choices(hint)
     if words and value is not None and value not in words:
-        raise ValueError(f"{name} is {value!r}: use one of {', '.join(words)}; {nearest(value, words)}")
+        advice = nearest(value, words, otherwise=f"use one of {', '.join(words)}")
+        raise ValueError(f"{name} is {value!r}; {advice}")
     for extent in ranges_of(hint) if isinstance(value, Real) else ():
         if not extent.least <= value <= extent.greatest:
             raise ValueError(f"{name} is {value}; it must be {extent}")

@@ -131,17 +131,15 @@ def _encode(
             check_output(output, inputs=[model, source])
         encoder = options.open_encoder(model, precision=settings.get("precision"), **opening)
         began = time.monotonic()
-        with console.Progress("encoding") as progress:
-            try:
-                vectors = encode_file(encoder, text, output=table, progress=progress, report=console.say, **settings)
-            except (ValueError, TypeError, RuntimeError) as error:  # settings that only the encoder can check
-                raise EncoderError(f"{model}: {error}") from error
+        with (
+            console.Progress("encoding") as progress,
+            options.naming(model, ValueError, TypeError, RuntimeError),  # settings that only the encoder can check
+        ):
+            vectors = encode_file(encoder, text, output=table, progress=progress, report=console.say, **settings)
         seconds = time.monotonic() - began
         if stored != "float32":
-            try:
+            with options.naming(calibration or source):
                 vectors = quantize_vectors(vectors, stored, calibration=ranges)
-            except ValueError as error:
-                raise EncoderError(f"{calibration or source}: {error}") from error
         if to_stdout:
             write_vectors(sys.stdout.buffer, vectors, (line for _, line in read_texts(text)), form=form)
         elif table != output:

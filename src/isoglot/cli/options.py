@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,27 +34,22 @@ ModelName = Annotated[str, typer.Argument(help="Model: a folder, a packaged name
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 
 
-def default_model() -> str:
-    """The name of the default model: `$ISOGLOT_MODEL`, or isoglot's own."""
-    from isoglot.model.packaged import DEFAULT
-
-    return environment.default_model() or DEFAULT
-
-
 def model_and_files(words: Sequence[str], *, most: int | None = None) -> tuple[str, list[str]]:
     """Split the arguments [MODEL] FILE... into the model (the default one if the first argument is a file) and the
     files. A file, `-`, CODE=FILE, and a folder without a model are data. Raises `EncoderError` if there are no files,
     or more than `most`.
     """
+    from isoglot.model.finding import default_name
+
     first, *rest = words
     if _is_data(first):
-        model, files = default_model(), list(words)
+        model, files = default_name(), list(words)
         console.say(f"model: {model}")
     else:
         model, files = first, rest
     if not files:
-        there = "is a model" if _is_model(first) else "is neither a file nor a model"
-        raise EncoderError(f"{first}: {there}; pass the files to read, such as: [MODEL] FILE")
+        kind = "is a model" if _is_model(first) else "is neither a file nor a model"
+        raise EncoderError(f"{first}: {kind}; pass the files to read, such as: [MODEL] FILE")
     if most is not None and len(files) > most:
         what = "a file and no model" if model != first else f"the model, and {len(files)} files follow"
         raise EncoderError(f"{first}: is {what}; at most {most} file{'s' * (most > 1)} can be read here")
@@ -139,11 +135,19 @@ def open_encoder(name: str | None, *, device: str, precision: str | None = None,
     from isoglot.model import load
 
     model = load(name, device=device, **settings)
-    try:
+    with naming(model.name):
         console.say(model.describe(precision))
-    except ValueError as error:
-        raise EncoderError(f"{model.name}: {error}") from error
     return model
+
+
+@contextmanager
+def naming(place: object, *caught: type[Exception], error: type[IsoglotError] = EncoderError) -> Iterator[None]:
+    """Raise `error`, with the place that is wrong, for one of these exceptions; default: a ValueError."""
+    kinds = caught or (ValueError,)
+    try:
+        yield
+    except kinds as problem:
+        raise error(f"{place}: {problem}") from problem
 
 
 def output_format(path: Path, formats: Mapping[str, str], *, given: str | None = None) -> str:
@@ -163,7 +167,7 @@ def output_format(path: Path, formats: Mapping[str, str], *, given: str | None =
     return form
 
 
-def imported(option: str, name: str, expected: str) -> Callable[..., Any]:
+def import_function(option: str, name: str, expected: str) -> Callable[..., Any]:
     """Import the function `module:name`, also from the current folder. Raises `IsoglotError` with what is expected."""
     module, _, attribute = name.partition(":")
     sys.path.append(str(Path.cwd()))
@@ -176,9 +180,3 @@ def imported(option: str, name: str, expected: str) -> Callable[..., Any]:
         raise IsoglotError(f"{option} {name}: not callable but {type(value).__name__}; pass {expected}")
     function: Callable[..., Any] = value
     return function
-
-
-def note_fewer(option: str, asked: int, there: int, what: str) -> None:
-    """Report on stderr that fewer exist than requested, and that all of them are used."""
-    if asked > there:
-        console.say(f"{option} {asked}: only {max(0, there):,} {what} exist; using all of them")

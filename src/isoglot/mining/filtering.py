@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.data import Group
 from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of
@@ -118,7 +118,7 @@ def judged(
     margin: str = "ratio",
     threshold: float | None = None,
     k: PositiveInt = 4,
-    block: Annotated[int, Minimum(2)] = BLOCK,
+    block: Annotated[int, Range(2)] = BLOCK,
     counts: Counts | None = None,
 ) -> Iterator[Parts]:
     """For each group, in order, the kept and the dropped part, each with the first sentence; None for an empty part.

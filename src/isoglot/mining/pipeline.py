@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot import search
-from isoglot.core.arguments import Minimum, PositiveInt, check_arguments, check_fields
+from isoglot.core.arguments import PositiveInt, Range, check_arguments, check_fields
 from isoglot.core.errors import EncoderError, shown
 from isoglot.data.files import digest, work_folder
 from isoglot.data.splitting import splitter
@@ -113,7 +113,7 @@ class Filters:
 
     keep_duplicates: bool = False
     drop_identical: bool = False
-    length_ratio: Annotated[float, Minimum(1)] | None = None
+    length_ratio: Annotated[float, Range(1)] | None = None
     check_language: Literal["script"] | Callable[[str], str] | None = None
 
 
@@ -157,7 +157,7 @@ class Output:
     format: str | None = None
     write_ids: bool | None = None
     work: str | Path | None = None
-    every: Annotated[float, Minimum(0)] = 60.0
+    every: Annotated[float, Range(0)] = 60.0
 
 
 @check_arguments()

@@ -26,7 +26,7 @@ def test_only_the_wanted_languages_stay():
     (group,) = filters.select_languages(groups, "en,zh", counts=counts)
     assert group == Group(("Hi", "你好"), ("eng", "zho_Hans"), "k", ("No",), ("eng",))
     assert counts == {"of other languages": 1, "shortened": 1}
-    assert list(filters.select_languages([PAIR], ["en"], smallest=1)) == [Group(("Hi",), ("eng",))]
+    assert list(filters.select_languages([Group(("Hi",), ("eng",))], ["en"])) == [Group(("Hi",), ("eng",))]
     assert list(filters.select_languages([PAIR], ["de", "en"])) == [PAIR]
 
 

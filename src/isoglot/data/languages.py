@@ -76,12 +76,10 @@ def canonical_or_skip(code: str, skipped: Counter[str] | None) -> str | None:
     return found
 
 
-def canonical_list(
-    codes: str | Iterable[str], *, file: str | Path | None = None, line: int | None = None
-) -> tuple[str, ...]:
+def canonical_list(codes: str | Iterable[str], *, file: str | Path | None = None) -> tuple[str, ...]:
     """Language codes from an iterable of codes of any system, or from one string with commas (`"zh,kor"`)."""
     names = codes.split(",") if isinstance(codes, str) else codes
-    return tuple(canonical(name, file=file, line=line) for name in names)
+    return tuple(canonical(name, file=file) for name in names)
 
 
 def is_language(code: str) -> bool:

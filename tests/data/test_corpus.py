@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 import os
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from killed import killed_before
 
 from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data import Group
 from isoglot.data.batching import Mixing
-from isoglot.data.corpus import Corpus, FileSource, MemorySource, build_table
+from isoglot.data.corpus import Corpus, FileSource, MemorySource, Spool, build_table, counted
 from isoglot.training import recipe as recipes
 from isoglot.training.train import train
 from toys import ToyEncoder
@@ -126,6 +129,37 @@ def test_text_is_read_once_for_a_tokenizer_and_a_table(tmp_path, join):
     corpus.release()
     assert len(list(corpus.texts())) == 4
     assert [source.times for source in sources] == [2, 2]
+
+
+WORDS = st.lists(st.text(alphabet=st.characters(), max_size=9), max_size=3).map(tuple)
+EXTRAS = st.dictionaries(st.text(max_size=3), st.floats(allow_nan=False) | st.tuples(st.integers()), max_size=2)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, st.text(max_size=9), EXTRAS), max_size=4))
+def test_groups_in_a_temporary_file_are_read_again_and_again(tmp_path_factory, rows):
+    groups = [
+        Group(texts, ("eng",) * len(texts), key, hard, ("und",) * len(hard), more) for texts, hard, key, more in rows
+    ]
+    spool = Spool(tmp_path_factory.getbasetemp() / "text")
+    assert list(spool.write(groups, Counter())) == groups
+    assert spool.complete
+    assert list(spool.read()) == list(spool.read()) == groups
+    spool.close()
+
+
+def test_a_temporary_file_has_blocks_and_the_counts_at_its_end_and_no_name(tmp_path):
+    spool, shares, counts = Spool(tmp_path), [], Counter()
+    every = [Group((f"text {number}",), ("eng",)) for number in range(3 * 4096 + 5)]
+    writing = spool.write(counted(every, counts, "read"), counts)
+    next(writing)
+    assert not spool.complete
+    assert sum(1 for _ in writing) == len(every) - 1
+    counts["read"] += 1
+    assert (spool.complete, spool.counts) == (True, {"read": len(every)})
+    assert list(spool.read(shares.append)) == every
+    assert len(shares) == 4
+    assert sum(shares) == pytest.approx(1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_after_an_abandoned_reading_everything_is_read_again():

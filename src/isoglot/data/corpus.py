@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import pickle
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, compress, islice
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,6 @@ from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
 from isoglot.data.readers import READERS, check, files_of, read
-from isoglot.data.spool import Spool
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
 
@@ -45,6 +46,7 @@ Counts = dict[str, Counter[str]]  # counts of dropped and kept groups, by the na
 Leak = Path | Collection[str] | Callable[[], Collection[str]]  # a file or folder; sentences, or what reads them
 JOINED = "joined"  # name of all sources as one
 _COUNTS = "counts.json"  # in the folder of a table: what was counted while it was built
+_SPOOLED = 4096  # groups that a temporary file has in one piece
 
 
 class Source(ABC):
@@ -142,13 +144,51 @@ class FileSource(Source):
         if not any(mark in str(self.path) for mark in "*?["):
             return [self.path]
         anchor = Path(self.path.anchor)
-        if not (found := sorted(anchor.glob(str(self.path.relative_to(anchor))))):
+        if not (paths := sorted(anchor.glob(str(self.path.relative_to(anchor))))):
             raise CorpusError("no file has a name like this", file=self.path)
-        return found
+        return paths
 
     def _read(self, path: Path, counts: Counter[str]) -> Iterator[Group]:
         counting = "counts" in inspect.signature(READERS[self.reader]).parameters
         return read(self.reader, path, **self.options, **({"counts": counts} if counting else {}))
+
+
+class Spool:
+    """Groups, in a file without a name that is gone when the spool is closed or the process ends.
+
+    `complete` says that `write` has come to its end, and `counts` are those of the groups' source at that time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
+        self.counts: Counter[str] = Counter()
+        self.complete = False
+
+    def write(self, groups: Iterable[Group], counts: Counter[str]) -> Iterator[Group]:
+        """The same groups, written as they pass."""
+        groups = iter(groups)
+        while block := list(islice(groups, _SPOOLED)):
+            rows = [(one.texts, one.langs, one.key, one.hard_negatives, one.hard_langs, one.extras) for one in block]
+            pickle.dump(rows, self._file, pickle.HIGHEST_PROTOCOL)
+            yield from block
+        self.counts = counts.copy()
+        self.complete = True
+
+    def read(self, passed: Callable[[float], None] = lambda _: None) -> Iterator[Group]:
+        """The groups that were written. `passed` is called with the share of them that each block is."""
+        end, place = self._file.seek(0, 2), 0
+        while place < end:
+            self._file.seek(place)
+            rows = pickle.load(self._file)
+            passed((self._file.tell() - place) / end)
+            place = self._file.tell()
+            yield from (Group(*row) for row in rows)
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
+        self.complete = False
 
 
 @dataclass
@@ -207,8 +247,8 @@ class Corpus:
         read = {name: Counter[str]() for name in counts}
 
         def everything() -> Iterator[Group]:
-            for found in read.values():
-                found.clear()  # joining reads twice
+            for of_source in read.values():
+                of_source.clear()  # joining reads twice
             for _, groups in self._filtered(read, keep=True):
                 yield from groups
             counts.update(read)
@@ -420,5 +460,5 @@ def describe(of_sources: Counts) -> str:
     counts = sum(of_sources.values(), Counter[str]())
     first = ("read", "leaked", "repeated")
     names = [*first, *(name for name in counts if name not in (*first, "kept")), "kept"]
-    found = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]
-    return "groups: " + ", ".join(found or ["none"])
+    phrases = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]
+    return "groups: " + ", ".join(phrases or ["none"])

@@ -171,10 +171,10 @@ def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table
     try:
         model = library.Wikipedia2Vec.load(str(path), None if compressed else "c")
         entities = [(row, model.get_entity(title)) for title, row in wanted.items()]
-        found = [(row, np.asarray(model.get_vector(entity), np.float32)) for row, entity in entities if entity]
+        vectors = [(row, np.asarray(model.get_vector(entity), np.float32)) for row, entity in entities if entity]
     except Exception as error:  # a pickle can fail in any way
         raise CorpusError(f"not a model of Wikipedia2Vec ({error!r}); copy or train it again", file=path) from error
-    yield from found
+    yield from vectors
 
 
 def wikipedia2vec(part: str = "") -> Any:

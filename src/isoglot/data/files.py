@@ -94,14 +94,14 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """
     number, pieces, held = 0, [b""], 0
     for block in read_blocks(path):
-        head, feed, rest = block.rpartition(b"\n")
+        head, feed, tail = block.rpartition(b"\n")
         if feed:
             lines = _decode(b"".join([*pieces, head]), path, number + 1)
             yield from enumerate(lines, number + 1)
             number += len(lines)
             pieces, held = [], 0
-        pieces.append(rest)
-        held += len(rest)
+        pieces.append(tail)
+        held += len(tail)
         if held > LONGEST_LINE:
             _refuse_carriage_returns(b"".join(pieces[-2:]), path, number + 1)
             problem = f"has more than {LONGEST_LINE >> 20} MiB without a line end; pass text, one sentence per line"

@@ -61,18 +61,18 @@ def select_languages(
         codes = group.langs + group.hard_langs
         if codes not in untouched:
             untouched[codes] = all(matches(code, wanted) for code in codes)
-        kept = group
+        reduced = group
         if not untouched[codes]:
             texts, langs = _matching(group.texts, group.langs, wanted)
             hard, hard_langs = _matching(group.hard_negatives, group.hard_langs, wanted)
-            kept = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
-        if len(kept.texts) < min(2, max(1, len(group.texts))):
+            reduced = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
+        if len(reduced.texts) < min(2, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
-        if kept is group and len(group.texts) >= 2:
+        if reduced is group and len(group.texts) >= 2:
             last = group.langs
-        counts["shortened"] += len(kept.texts) < len(group.texts)
-        yield kept
+        counts["shortened"] += len(reduced.texts) < len(group.texts)
+        yield reduced
 
 
 def deduplicate(

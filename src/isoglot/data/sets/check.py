@@ -86,12 +86,10 @@ def present(one: DataSet, data: Path) -> str:
         return "part"
     if not recorded:
         whole = all(len(_files(folder, count)) == count.number for count in one.counts)
-        found = "yes" if whole and not (folder / DOWNLOADS).is_dir() else "part"
-        return found if any(folder.iterdir()) else "no"
-    there = [stored(folder, path) is not None for path in recorded]
-    if all(there):
-        return "yes"
-    return "part" if any(there) else "no"
+        state = "yes" if whole and not (folder / DOWNLOADS).is_dir() else "part"
+        return state if any(folder.iterdir()) else "no"
+    presence = {stored(folder, path) is not None for path in recorded}
+    return "yes" if presence == {True} else "part" if True in presence else "no"
 
 
 def _expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:

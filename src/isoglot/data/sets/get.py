@@ -277,10 +277,10 @@ def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
         raise CorpusError(f"{folder / missing[0]}: missing; needed to exclude its sentences. Run: {how}")
     test_files = sorted(path for path in (folder / "v1").iterdir() if path.is_file())
     tests = _tests(folder / "v1", tuple(map(content_digest, test_files)))
-    own, other = _lines(raw), _lines(partner)
-    if len(own) != len(other):
-        raise CorpusError(f"has {len(own)} lines and {partner} has {len(other)}; get both again", file=raw)
-    for line, aligned in zip(own[:-1], other[:-1], strict=True):
+    lines, partner_lines = _lines(raw), _lines(partner)
+    if len(lines) != len(partner_lines):
+        raise CorpusError(f"has {len(lines)} lines and {partner} has {len(partner_lines)}; get both again", file=raw)
+    for line, aligned in zip(lines[:-1], partner_lines[:-1], strict=True):
         if tests.isdisjoint((normalise(line.decode()), normalise(aligned.decode()))):
             yield line + b"\n"
 

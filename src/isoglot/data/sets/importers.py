@@ -253,10 +253,10 @@ def _bucc_copy(folders: Sequence[str], read: Callable[[Sequence[Path], int], Ite
 def _bucc_record(paths: Sequence[Path], column: int) -> Iterator[Row]:
     """The first copy: one record with all sentences of both sides, and gold as pairs of numbers from 1."""
     fields = ("sentence1", "sentence2", "gold")
-    found = [record for _, record in records(paths, fields)]
-    if len(found) != 1 or not all(isinstance(found[0][name], list) for name in fields):
+    copies = [record for _, record in records(paths, fields)]
+    if len(copies) != 1 or not all(isinstance(copies[0][name], list) for name in fields):
         raise CorpusError(f"is not a single record of three lists, {', '.join(fields)}", file=paths[0])
-    lists = [found[0][name] for name in fields]
+    lists = [copies[0][name] for name in fields]
     if column < 2:
         for number, text in enumerate(lists[column], 1):
             if not isinstance(text, str):
@@ -318,9 +318,9 @@ def _beir(folder: Path, name: str) -> list[Path]:
     if table := next(filter(None, tables), None):
         return [table]
     paths = [path for pattern in (f"{name}.*", f"{name}-*", f"{name}/*") for path in sorted(folder.glob(pattern))]
-    if not (kept := [path for path in paths if re.fullmatch(rf".*\.(?:jsonl{_PACKED}|parquet)", path.name)]):
+    if not (shards := [path for path in paths if re.fullmatch(rf".*\.(?:jsonl{_PACKED}|parquet)", path.name)]):
         raise CorpusError(f"has no {name}.jsonl (or .parquet); add that file", file=folder)
-    return kept
+    return shards
 
 
 def _asked(
@@ -457,15 +457,15 @@ def _similarity(data: Path) -> Iterator[Parts]:
 
 def _related(path: Path) -> Iterator[Row]:
     def table() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        for place, record in found:
+        for place, record in table_rows:
             if split in (None, record.get("split")):
                 if not isinstance(record["texts"], list) or len(record["texts"]) != 2:
                     raise CorpusError(f"{place}: texts are not two; get the file again")
                 gold = record.get("score", str(record.get("label")).rstrip("<>is"))
                 yield place, place, dict(zip(_OWN_STS.names.split(), (*record["texts"], gold), strict=True))
 
-    found = list(records([path], ("texts",)))
-    split = "test" if any(record.get("split") == "test" for _, record in found) else None
+    table_rows = list(records([path], ("texts",)))
+    split = "test" if any(record.get("split") == "test" for _, record in table_rows) else None
     return _OWN_STS.rows(table())
 
 
@@ -474,7 +474,7 @@ def _own_sts(data: Path) -> Iterator[Parts]:
 
     They are `sts.tsv`, `sts.<lang>[-<lang>].tsv`, and any `<name>.<lang>[-<lang>].tsv` in a folder `sts`.
     """
-    found: dict[str, tuple[Path, bool]] = {}
+    tables: dict[str, tuple[Path, bool]] = {}
     for path in [data] if data.is_file() else sorted([*data.glob("sts.*"), *data.glob("sts/*")]):
         name = re.fullmatch(rf"[^.]+(?:\.[^.]+)*?(?:\.(?P<codes>[^.]+))?\.tsv{_PACKED}", path.name)
         if name is None:
@@ -484,29 +484,29 @@ def _own_sts(data: Path) -> Iterator[Parts]:
             problem = f"{languages!r} is not a language or a pair of languages; call the file <name>.<lang>.tsv"
             raise CorpusError(f"{problem}, <name>.<lang>-<lang>.tsv or sts.tsv", file=path)
         subset, swap = _subset(languages)
-        if subset in found:
-            raise CorpusError(f"{subset}: found in both {found[subset][0]} and {path}; keep one of them")
-        found[subset] = path, swap
+        if subset in tables:
+            raise CorpusError(f"{subset}: found in both {tables[subset][0]} and {path}; keep one of them")
+        tables[subset] = path, swap
     yield parts_of(
         _part("test", subset, (path,), partial(_OWN_STS.read, [path], swap=swap), _OWN_STS)
-        for subset, (path, swap) in sorted(found.items())
+        for subset, (path, swap) in sorted(tables.items())
     )
 
 
 def _own_aligned(data: Path) -> Iterator[Parts]:
     """The user's line-aligned files in `xsim/`: `<name>.<code>[.txt]` or `<code>[.txt]`, all of one name."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     names: dict[str, Path] = {}
     for path in sorted((data / "xsim").glob("*"), reverse=True):
         name, code = split_name(path.name)
         if code is not None:
-            found[code.replace("-", "_")] = names[name] = path
+            files[code.replace("-", "_")] = names[name] = path
     if len(names) > 1:
         one, other, *_ = names.values()
         problem = f"contains more than one set, such as {one.name} and {other.name}; keep the files of one set there"
         raise CorpusError(problem, file=one.parent)
     yield parts_of(
-        _part("test", code, (found[code],), partial(_PLAIN.read, [found[code]]), _PLAIN, code) for code in sorted(found)
+        _part("test", code, (files[code],), partial(_PLAIN.read, [files[code]]), _PLAIN, code) for code in sorted(files)
     )
 
 
@@ -552,11 +552,11 @@ class Importer:
 
     def find(self, data: Path) -> Parts:
         """The parts below a folder, each split from the first place that has it."""
-        found: Parts = {}
+        first_parts: Parts = {}
         for parts in (parts for layout in self.layouts for parts in layout(data)):
-            splits = {split for split, _ in found}
-            found.update((key, part) for key, part in parts.items() if key[0] not in splits)
-        return found
+            splits = {split for split, _ in first_parts}
+            first_parts.update((key, part) for key, part in parts.items() if key[0] not in splits)
+        return first_parts
 
 
 def _copy(name: str) -> str:

@@ -243,13 +243,13 @@ class Corpus:
         """Each source's name and its filtered groups, read again on each call; a joined corpus is one source."""
         counts = self.counts = {source.name: Counter() for source in self.sources}
         if not self.join:
-            return [(name, counted(groups, counts[name], "kept")) for name, groups in self._filtered(counts)]
+            return [(name, counted(groups, counts[name], "kept")) for name, groups in self._filter(counts)]
         read = {name: Counter[str]() for name in counts}
 
         def everything() -> Iterator[Group]:
             for of_source in read.values():
                 of_source.clear()  # joining reads twice
-            for _, groups in self._filtered(read, keep=True):
+            for _, groups in self._filter(read, keep=True):
                 yield from groups
             counts.update(read)
 
@@ -273,7 +273,7 @@ class Corpus:
 
     def texts(self) -> Iterator[str]:
         """Every sentence of every group before any joining, for a tokenizer to be trained on."""
-        for _, groups in self._filtered({source.name: Counter() for source in self.sources}, keep=True):
+        for _, groups in self._filter({source.name: Counter() for source in self.sources}, keep=True):
             for group in groups:
                 yield from group.texts
                 yield from group.hard_negatives
@@ -303,18 +303,18 @@ class Corpus:
         state = [FORMAT, sources, settings, *map(str, more)]
         return hashlib.sha256(json.dumps(state, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
-    def _filtered(self, counts: Counts, *, keep: bool = False) -> Iterator[tuple[str, Iterator[Group]]]:
+    def _filter(self, counts: Counts, *, keep: bool = False) -> Iterator[tuple[str, Iterator[Group]]]:
         """Each source's name and its groups after all filters; with `keep` they are kept for the next reading."""
         if len(self._spools) == len(self.sources) and all(spool.complete for spool in self._spools.values()):
             for source in self.sources:
-                yield source.name, self._kept(source, counts[source.name])
+                yield source.name, self._reread(source, counts[source.name])
             return
         self.release()
         seen = filters.Seen()
         for source in self.sources:
-            groups = self._allowed(source, counts[source.name])
+            groups = self._select(source, counts[source.name])
             if source.mixing.sample:
-                groups = self._sampled(groups, source, counts[source.name])
+                groups = self._sample(groups, source, counts[source.name])
             if self.deduplicate:
                 groups = filters.deduplicate(groups, seen=seen, counts=counts[source.name])
             if keep:
@@ -322,12 +322,12 @@ class Corpus:
                 groups = spool.write(groups, counts[source.name])
             yield source.name, groups
 
-    def _kept(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
+    def _reread(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
         spool, size = self._spools[source.name], source.size()
         yield from spool.read(lambda share: count_bytes(round(share * size)))
         counts.update(spool.counts)
 
-    def _allowed(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
+    def _select(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
         groups = counted(source.groups(counts), counts, "read")
         if self.languages:
             groups = filters.select_languages(groups, self.languages, counts=counts)
@@ -335,10 +335,10 @@ class Corpus:
             groups = filters.remove_leaks(groups, self._leaks, counts=counts)
         return groups
 
-    def _sampled(self, groups: Iterator[Group], source: Source, counts: Counter[str]) -> Iterator[Group]:
+    def _sample(self, groups: Iterator[Group], source: Source, counts: Counter[str]) -> Iterator[Group]:
         """The groups of the sample, in their order. They are counted once for it; a byte for each is kept."""
         if source.name not in self._samples:
-            total = sum(1 for _ in self._allowed(source, Counter()))
+            total = sum(1 for _ in self._select(source, Counter()))
             chosen = np.zeros(total, dtype=bool)
             chosen[np.random.default_rng(source.mixing.seed).permutation(total)[: source.mixing.sample]] = True
             self._samples[source.name] = chosen

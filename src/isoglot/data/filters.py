@@ -63,8 +63,8 @@ def select_languages(
             untouched[codes] = all(matches(code, wanted) for code in codes)
         reduced = group
         if not untouched[codes]:
-            texts, langs = _matching(group.texts, group.langs, wanted)
-            hard, hard_langs = _matching(group.hard_negatives, group.hard_langs, wanted)
+            texts, langs = _match(group.texts, group.langs, wanted)
+            hard, hard_langs = _match(group.hard_negatives, group.hard_langs, wanted)
             reduced = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
         if len(reduced.texts) < min(2, max(1, len(group.texts))):
             counts["of other languages"] += 1
@@ -93,7 +93,7 @@ def deduplicate(
         counts["repeated"] += len(block) - int(fresh.sum())
 
 
-def _matching(
+def _match(
     texts: Sequence[str], codes: Sequence[str], wanted: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     chosen = [matches(code, wanted) for code in codes]

@@ -76,16 +76,16 @@ def read_table(
     line, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
     if (names := implied(first)) is not None:
-        return [*names], _fitted(path, [*names], [*range(len(names))], line, first, rows)
+        return [*names], _fit_rows(path, [*names], [*range(len(names))], line, first, rows)
     places = [place for place, name in enumerate(header) if columns is None or name in columns]
     if not places:
         wanted = ", ".join(columns or ())
         raise CorpusError(f"has the columns {', '.join(header)}, and none is called {wanted}", file=path, line=line)
     names = [columns[header[place]] if columns else header[place] for place in places]
-    return names, _fitted(path, header, places, line, None, rows)
+    return names, _fit_rows(path, header, places, line, None, rows)
 
 
-def _fitted(
+def _fit_rows(
     path: str | Path, names: list[str], places: list[int], line: int, first: list[str] | None, rows: Cells
 ) -> Cells:
     empty = first is None

@@ -117,7 +117,7 @@ def expected(name, dev, test, vector, *, exact):
 @pytest.mark.parametrize(
     "name", [min(PROTOCOLS), *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(PROTOCOLS)[1:])]
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(dev=splits(), test=splits(), seed=st.integers(0, 10_000))
 def test_equals_the_protocol_in_loops(tmp_path_factory, name, vectors, dev, test, seed):
     folder, vector = tmp_path_factory.mktemp("b"), vectors(seed)
@@ -260,7 +260,7 @@ def shuffled(seed, count=25, gold=15):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_equals_the_metrics_in_loops(tmp_path_factory, seed):
     folder, split = tmp_path_factory.mktemp("b"), shuffled(seed)

@@ -316,7 +316,7 @@ def values(scores, subset):
     return {score.metric: score.value for score in scores if score.subset == subset}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 24), st.integers(2, 12), st.floats(0.1, 2), st.integers(0, 10**6), st.sampled_from([1, 2, 4, 7]))
 def test_equals_the_protocol_in_loops(tmp_path_factory, count, dim, noise, seed, k):
     rng = np.random.default_rng(seed)
@@ -334,7 +334,7 @@ def test_equals_the_protocol_in_loops(tmp_path_factory, count, dim, noise, seed,
             assert values(scores, f"{a}-{b}")[f"error-by-index/{kind}"] == expected[1]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=24), st.integers(0, 10**6))
 def test_equals_the_loops_where_texts_stand_twice(tmp_path_factory, kinds, seed):
     """Only the side searched repeats texts; then by index counts the second of them wrong, by text does not."""

@@ -80,7 +80,7 @@ def score(items, kind):
     return next(score.value for score in scores if score.metric == kind)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), min_size=3, max_size=40))
 def test_correlations_equal_scipy_and_the_loop_with_ties(table):
     gold, cosine = [pair[0] for pair in table], [pair[1] / 4 for pair in table]

@@ -44,7 +44,7 @@ def check(one: DataSet, data: Path) -> Finding:
     folder = data / one.name
     if not folder.is_dir():
         return Finding(one.name, "absent")
-    recorded, note = _expected(one, folder)
+    recorded, note = _get_expected(one, folder)
     missing, wrong = counted(one, folder)
     for path, content in recorded.items():
         if (file := stored(folder, path)) is None:
@@ -81,7 +81,7 @@ def present(one: DataSet, data: Path) -> str:
     if not folder.is_dir():
         return "no"
     try:
-        recorded, _ = _expected(one, folder)
+        recorded, _ = _get_expected(one, folder)
     except CorpusError:
         return "part"
     if not recorded:
@@ -92,7 +92,7 @@ def present(one: DataSet, data: Path) -> str:
     return "yes" if presence == {True} else "part" if True in presence else "no"
 
 
-def _expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
+def _get_expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
     if one.files:
         return one.files, ""
     lock = folder / LOCK

@@ -92,11 +92,11 @@ def _files(copy: Path, *, split: str, subset: str) -> tuple[Path, ...]:
             if (whole := folder / f"{stem}{ending}").exists():
                 return (whole,)
             if shards := list(folder.glob(f"{stem}-[0-9]*{ending}")):
-                return _in_order(shards)
+                return _sort_shards(shards)
     return ()
 
 
-def _in_order(paths: Sequence[Path]) -> tuple[Path, ...]:
+def _sort_shards(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Shards by number. Raises `CorpusError` for missing or duplicate shards if a name states their number."""
     numbering = {path: (int(name[1]), int(name[2] or 0)) for path in paths if (name := _SHARD.search(path.name))}
     shards = sorted(numbering, key=lambda path: (numbering[path], path.name))

@@ -295,7 +295,7 @@ def _qa_retrieval(data: Path) -> Iterator[Parts]:
             code = groups["code"]
             paragraphs = _partner(path, f"{code}.paragraphs.jsonl")
             gold = partial(_gold_lists, path)
-            parts += _asked("dev" if code in _QA_DEV else "test", code, ([path], [paragraphs], [path]), gold)
+            parts += _list_questions("dev" if code in _QA_DEV else "test", code, ([path], [paragraphs], [path]), gold)
         yield parts_of(parts)
 
 
@@ -309,7 +309,7 @@ def _own_questions(data: Path) -> Iterator[Parts]:
     for folder in sorted(filter(Path.is_dir, (data / "questions").glob("*"))):
         subset = "-".join(canonical(code, file=folder) for code in folder.name.split("-"))
         corpus, queries, qrels = (_beir(folder, name) for name in ("corpus", "queries", "qrels"))
-        parts += _asked("test", subset, (queries, corpus, qrels), partial(_qrels, qrels))
+        parts += _list_questions("test", subset, (queries, corpus, qrels), partial(_qrels, qrels))
     yield parts_of(parts)
 
 
@@ -323,17 +323,17 @@ def _beir(folder: Path, name: str) -> list[Path]:
     return shards
 
 
-def _asked(
+def _list_questions(
     split: str, subset: str, files: tuple[Sequence[Path], ...], gold: Callable[[], Iterator[Row]]
 ) -> Iterator[Part]:
     """The parts of a subset, from the files of its questions, paragraphs and relevance."""
     first, _, last = subset.partition("-")
     for kind, code, paths in zip(("questions", "paragraphs"), (first, last or first), files, strict=False):
-        yield Part(split, f"{subset}.{kind}", (code,), tuple(paths), partial(_identified, paths), labelled=False)
+        yield Part(split, f"{subset}.{kind}", (code,), tuple(paths), partial(_read_identified, paths), labelled=False)
     yield Part(split, f"{subset}.gold", (), tuple(files[2]), gold)
 
 
-def _identified(paths: Sequence[Path]) -> Iterator[Row]:
+def _read_identified(paths: Sequence[Path]) -> Iterator[Row]:
     """Texts with `_id` or `id`, an optional title put before the text; identifiers may be numbers, and are unique."""
 
     def table() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -451,11 +451,11 @@ def _similarity(data: Path) -> Iterator[Parts]:
     """
     files = {name[:3]: _find(data, ("similarity", ""), f"{name}.jsonl") for name in _RELATED.split()}
     yield parts_of(
-        _part("test", code, (path,), partial(_related, path), _OWN_STS) for code, path in files.items() if path
+        _part("test", code, (path,), partial(_read_related, path), _OWN_STS) for code, path in files.items() if path
     )
 
 
-def _related(path: Path) -> Iterator[Row]:
+def _read_related(path: Path) -> Iterator[Row]:
     def table() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         for place, record in table_rows:
             if split in (None, record.get("split")):
@@ -493,7 +493,7 @@ def _own_sts(data: Path) -> Iterator[Parts]:
     )
 
 
-def _own_aligned(data: Path) -> Iterator[Parts]:
+def _find_aligned(data: Path) -> Iterator[Parts]:
     """The user's line-aligned files in `xsim/`: `<name>.<code>[.txt]` or `<code>[.txt]`, all of one name."""
     files: dict[str, Path] = {}
     names: dict[str, Path] = {}
@@ -702,7 +702,7 @@ IMPORTERS: Mapping[str, Importer] = {
         "language-testdata/sentences of https://github.com/pemistahl/lingua",
         Layout(r"(?P<code>[^.]+)\.txt", "lingua-langid/sentences language-testdata/sentences")),
     "own/aligned": Importer(
-        "a folder xsim/ of line-aligned files <code>.txt or <name>.<code>, one for each language", _own_aligned),
+        "a folder xsim/ of line-aligned files <code>.txt or <name>.<code>, one for each language", _find_aligned),
     "own/search": Importer(
         "files nearest/queries.<code>.txt and nearest/corpus.<code>.txt, one sentence per line",
         Layout(r"(?P<split>corpus|queries)\.(?P<code>[^.]+?)(?:\.txt)?", "nearest", splits="corpus queries")),

@@ -149,7 +149,7 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     `CorpusError` with file and line for files that cannot be used.
     """
     is_imported = getattr(part.rows, "func", None) is read_rows
-    target = _cached(name, part, cache) if cache and part.files and not is_imported else None
+    target = _find_cache(name, part, cache) if cache and part.files and not is_imported else None
     if target and target.is_file():
         with suppress(CorpusError):  # a damaged copy is recreated
             return Rows(read_rows(target))
@@ -166,7 +166,7 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     return rows
 
 
-def _cached(name: str, part: Part, cache: Path) -> Path | None:
+def _find_cache(name: str, part: Part, cache: Path) -> Path | None:
     try:
         state = [VERSION, *(content_digest(path) for path in part.files)]
     except OSError:

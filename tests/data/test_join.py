@@ -87,6 +87,11 @@ def test_keys_extras_and_hard_negatives_are_gathered():
     assert list(join([one, two])) == [joined]
 
 
+def test_groups_without_sentences_pass():
+    empty = Group((), ())
+    assert list(join([empty])) == [empty]
+
+
 def test_a_chain_stops_at_the_cap_and_the_rest_shares_a_key():
     chain = [Group((str(i), str(i + 1)), ("eng", "eng")) for i in range(4)]
     counts = Counter()

@@ -59,6 +59,8 @@ def test_averages_over_different_numbers_are_not_compared():
     grid = side_by_side(models, task="t", metric="m")
     assert grid.rows == (("mean", "50.0 (3)", "60.0 (4)"),)
     assert not grid.bold
+    changes = side_by_side(models, task="t", metric="m", changes=True)
+    assert changes.rows == (("mean", "50.0 (3)", "60.0 (4)", "differs"),)
 
 
 def test_markdown():

@@ -97,11 +97,11 @@ def _group(cells: list[str], columns: tuple[str, ...], path: str | Path, line: i
     if SCORE not in columns and IGNORED not in columns and all(map(str.strip, cells)):
         return Group(tuple(cells), columns)
     pairs = zip(cells, columns, strict=True)
-    kept = [(cell, name) for cell, name in pairs if name not in (SCORE, IGNORED) and cell.strip()]
-    if not kept:
+    sentences = [(cell, name) for cell, name in pairs if name not in (SCORE, IGNORED) and cell.strip()]
+    if not sentences:
         raise CorpusError("contains no text in any language; remove the line", file=path, line=line)
     scores = {SCORE: _number(SCORE, cells[columns.index(SCORE)], path, line)} if SCORE in columns else {}
-    return Group(tuple(cell for cell, _ in kept), tuple(name for _, name in kept), extras=scores)
+    return Group(tuple(cell for cell, _ in sentences), tuple(name for _, name in sentences), extras=scores)
 
 
 def _number(name: str, cell: str, path: str | Path, line: int) -> float:

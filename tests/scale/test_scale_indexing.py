@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+from ray_workers import descendants
 
+import conftest
+import isoglot
 from conftest import SENTENCES
 from isoglot.core.errors import SearchError
 from isoglot.index import Index, Sentence, structures
@@ -98,6 +107,90 @@ def test_a_cluster_gives_the_same_bytes(model, tmp_path):
     Index.build(model, TEXTS, folder=tmp_path / "plain", device="cpu").close()
     index_shards(model, TEXTS, tmp_path / "pieces", cluster=Cluster("local", workers=2)).close()
     assert content(tmp_path / "pieces") == content(tmp_path / "plain")
+
+
+MANY = [Sentence(f"s{row}", f"{SENTENCES[row % 10]} {row}", ("deu", "eng")[row % 2]) for row in range(3000)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="workers are found through /proc")
+@pytest.mark.parametrize("task", ["ray::_encode", "ray::encode_rows"])
+def test_a_cluster_gives_the_same_bytes_though_a_worker_is_killed(model, tmp_path, monkeypatch, task):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(tables, "ROWS", 20)
+    monkeypatch.setattr(structures, "BLOCK", 20 * 4 * 8)
+    killed, stop = [], threading.Event()
+
+    def kill_one():
+        while not killed and not stop.wait(0.001):
+            for worker in descendants(task)[:1]:
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
+
+    settings = {"kind": "IVF2,Flat"}
+    Index.build(model, MANY, folder=tmp_path / "plain", device="cpu", **settings).close()
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    try:
+        index_shards(model, MANY, tmp_path / "pieces", cluster=Cluster("local", workers=2), **settings).close()
+    finally:
+        stop.set()
+        killer.join()
+    assert killed
+    require_equal_folders(tmp_path / "plain", tmp_path / "pieces")
+
+
+DRIVER = """
+import os, signal, sys
+from isoglot.index import structures, table
+from isoglot.scale import Cluster, index_shards
+from test_scale_indexing import MANY
+
+def kill_at(count):
+    calls = iter(range(count))
+    return lambda *_: next(calls, None) is None and os.kill(os.getpid(), signal.SIGKILL)
+
+stage, model, folder = sys.argv[1:]
+table.ROWS, structures.BLOCK, structures._PART = 20, 20 * 4 * 8, 10_000
+if stage == "coding":
+    write, stop = structures.atomic_write, kill_at(4)
+    structures.atomic_write = lambda *given, **settings: (stop(), write(*given, **settings))[1]
+progress = kill_at(50) if stage == "encoding" else None
+index_shards(model, MANY, folder, kind="IVF2,Flat", cluster=Cluster("auto"), progress=progress)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
+@pytest.mark.parametrize(("stage", "known", "parts"), [("encoding", 1020, 0), ("coding", 3000, 3)])
+def test_a_driver_that_was_killed_and_is_started_again(model, tmp_path, monkeypatch, stage, known, parts):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("faiss")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setattr(tables, "ROWS", 20)
+    monkeypatch.setattr(structures, "BLOCK", 20 * 4 * 8)
+    Index.build(model, MANY, folder=tmp_path / "plain", device="cpu", kind="IVF2,Flat").close()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        path = os.pathsep.join(
+            str(Path(folder).parent) for folder in (isoglot.__path__[0], __file__, conftest.__file__)
+        )
+        driver = [sys.executable, "-c", DRIVER, stage, str(model), str(tmp_path / "pieces")]
+        ended = subprocess.run(driver, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+        assert len(list((tmp_path / "pieces").rglob("*.parts/*.npy"))) == parts
+        with Index.open(tmp_path / "pieces") as begun:
+            assert len(begun) == known
+        words = list[str]()
+        settings = {"cluster": Cluster("auto"), "kind": "IVF2,Flat", "report": words.append}
+        index_shards(model, MANY, tmp_path / "pieces", **settings).close()
+    finally:
+        ray.shutdown()
+    assert f"{known:,} already there" in words[0]
+    assert content(tmp_path / "pieces") == content(tmp_path / "plain")
+    files = [(tmp_path / name / "faiss" / "IVF2-Flat-3000.faiss").read_bytes() for name in ("plain", "pieces")]
+    assert files[0] == files[1]
 
 
 def make_shards(model, folder, count, numbers=None, sentences=TEXTS, **settings):

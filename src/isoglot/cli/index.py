@@ -78,11 +78,12 @@ def index(
     from isoglot.scale import Cluster, index_shards, merge_shards
 
     if merge:
-        if shard is not None or remove or remove_file is not None or len(words or []) > 1:
+        others = shard or remove or remove_file or settings.keys() - {"kind"}
+        if others or len(words or []) > 1:
             raise typer.BadParameter("--merge takes a --kind and, if its folder has moved, the model, and no files")
         on_interrupt("run the same command again to add the rest")
         with Progress("merging", unit="sentences") as bar:
-            merge_shards(output, *(words or []), kind=settings["kind"], progress=bar, report=say).close()
+            merge_shards(output, *(words or []), kind=settings.get("kind"), progress=bar, report=say).close()
         typer.echo(output)
         return
     if remove or remove_file is not None:

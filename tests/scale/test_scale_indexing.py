@@ -17,7 +17,7 @@ from ray_workers import descendants
 import conftest
 import isoglot
 from conftest import SENTENCES
-from isoglot.core.errors import SearchError
+from isoglot.core.errors import EncoderError, SearchError
 from isoglot.index import Index, Sentence, structures
 from isoglot.index import table as tables
 from isoglot.scale import Cluster, index_shards, indexing, merge_shards
@@ -307,11 +307,11 @@ def damaged(folder, toy_static, model, case):
     ("case", "problem"),
     [
         ("missing", r"merged.shards: not complete; run the same command again with --shard 1/12, 4/12$"),
-        ("other sentences", r"2-of-2.json: is of other sentences than 1-of-2.json; remove one of them"),
+        ("other sentences", r"2-of-2: is of other sentences than 1-of-2; remove one of them"),
         ("begun", r"2-of-2: was begun with other sentences; remove"),
         ("other model", r"2-of-2: was made with another model or another prompt than .*1-of-2; remove one of them"),
         ("model of one shard", "is not the model of this index"),
-        ("two divisions", r"merged.shards: contains shards of 2 and of 3; remove either"),
+        ("two divisions", r"not complete; .* --shard 2/3, 3/3$"),
         ("empty", r"merged.shards: contains no shards"),
         ("lost", r"2-of-2: contains no index"),
     ],
@@ -334,4 +334,6 @@ def test_impossible_shards(model, tmp_path):
         index_shards(model, iter(TEXTS), tmp_path / "index", shard=(1, 2))
     with pytest.raises(ValueError, match="pass the kind to merge_shards"):
         index_shards(model, TEXTS, tmp_path / "index", shard=(1, 2), kind="ivf")
-    assert not list(tmp_path.glob("index*"))
+    with pytest.raises(EncoderError, match="no-model"):
+        index_shards("no-model", TEXTS, tmp_path / "index", shard=(1, 2))
+    assert not list(tmp_path.rglob("1-of-2*"))

@@ -71,8 +71,7 @@ def index_shards(
 
     With the same `cluster.cpus`, a cluster of processors of one kind gives the same bits as one process; with
     `cluster.gpus`, vectors are in the precision of `auto` on each worker. The same call completes one that was killed.
-    Raises what `Index.build` raises, and `SearchError` for a shard that was begun with other
-    sentences.
+    Raises what `Index.build` raises, and `SearchError` for a shard that was begun with other sentences.
     """
     name, where = str(Path(model).resolve()) if Path(model).is_dir() else str(model), cluster or Cluster()
 
@@ -92,9 +91,7 @@ def index_shards(
         raise ValueError("a shard is flat; pass the kind to merge_shards")
     columns = {name: settings.pop(name, None) for name in _COLUMNS}
     note, made_of, chosen = _share(sentences, columns, Path(folder), shard)
-    if (begun := read_record(note)) is None:
-        write_record(note, made_of)
-    elif differences(made_of, begun):
+    if differences(made_of, read_record(note) or made_of):
         raise SearchError(f"{note.with_suffix('')}: was begun with other sentences; remove {note.parent}")
     index = Index.build(model, chosen, folder=note.with_suffix(""), **hooks, **settings)
     write_record(note, {**made_of, "size": len(index)})
@@ -174,7 +171,12 @@ def _share(
     pieces = islice(_pieces(sentences, columns), *range_of(total, shard).indices(total))
     note = Path(f"{folder}.shards") / f"{shard[0]}-of-{shard[1]}.json"
     made_of = {"sentences": checksum.hexdigest(), "pieces": total}
-    return note, made_of, (one for piece in pieces for unit in piece for one in unit.sentences)
+
+    def recorded() -> Iterator[Sentence]:  # begun when the model and the arguments have been checked
+        write_record(note, made_of)
+        yield from (one for piece in pieces for unit in piece for one in unit.sentences)
+
+    return note, made_of, recorded()
 
 
 def _pieces(sentences: Iterable[str | Sentence], columns: dict[str, Any]) -> Iterator[list[Unit]]:
@@ -185,21 +187,17 @@ def _pieces(sentences: Iterable[str | Sentence], columns: dict[str, Any]) -> Ite
 def _complete(folder: Path) -> list[Path]:
     """The folders of all shards, in their order."""
     parent = Path(f"{folder}.shards")
-    notes = {tuple(map(int, path.stem.split("-of-"))): path for path in parent.glob("*-of-*.json")}
-    counts = sorted({count for _, count in notes})
-    if len(counts) != 1:
-        problem = (
-            f"contains shards of {counts[0]} and of {counts[1]}; remove either" if counts else "contains no shards"
-        )
-        raise SearchError(f"{parent}: {problem}")
-    made_of = {shard: read_record(path) or {} for shard, path in sorted(notes.items())}
-    shards = [(number, counts[0]) for number in range(1, counts[0] + 1)]
-    if missing := [f"{number}/{count}" for number, count in shards if "size" not in made_of.get((number, count), {})]:
+    notes = {path.stem: read_record(path) or {} for path in parent.glob("*-of-*.json")}
+    if not notes:
+        raise SearchError(f"{parent}: contains no shards; make them with index_shards(shard=...), or --shard")
+    count = max(int(name.partition("-of-")[2]) for name in notes)
+    names = [f"{number}-of-{count}" for number in range(1, count + 1)]
+    if missing := [name.replace("-of-", "/") for name in names if "size" not in notes.get(name, {})]:
         raise SearchError(f"{parent}: not complete; run the same command again with --shard {', '.join(missing)}")
-    for shard in shards:
-        if made_of[shard]["sentences"] != made_of[shards[0]]["sentences"]:
-            raise SearchError(f"{notes[shard]}: is of other sentences than {notes[shards[0]].name}; remove one of them")
-    return [notes[shard].with_suffix("") for shard in shards]
+    for name in names:
+        if notes[name]["sentences"] != notes[names[0]]["sentences"]:
+            raise SearchError(f"{parent / name}: is of other sentences than {names[0]}; remove one of them")
+    return [parent / name for name in names]
 
 
 def _encode(origin: Origin, model: str, threads: int, accelerated: bool, texts: list[str]) -> NDArray[np.float32]:

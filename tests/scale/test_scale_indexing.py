@@ -141,6 +141,13 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_is_killed(model, tmp_pat
     require_equal_folders(tmp_path / "plain", tmp_path / "pieces")
 
 
+def start(script, *words):
+    """A process that runs a script with words, in which the modules of these tests can be imported."""
+    path = os.pathsep.join(str(Path(file).parent) for file in (isoglot.__path__[0], __file__, conftest.__file__))
+    command = [sys.executable, "-c", script, *map(str, words)]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"})
+
+
 DRIVER = """
 import os, signal, sys
 from isoglot.index import structures, table
@@ -173,12 +180,7 @@ def test_a_driver_that_was_killed_and_is_started_again(model, tmp_path, monkeypa
     Index.build(model, MANY, folder=tmp_path / "plain", device="cpu", kind="IVF2,Flat").close()
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        path = os.pathsep.join(
-            str(Path(folder).parent) for folder in (isoglot.__path__[0], __file__, conftest.__file__)
-        )
-        driver = [sys.executable, "-c", DRIVER, stage, str(model), str(tmp_path / "pieces")]
-        ended = subprocess.run(driver, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=False)
-        assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+        assert start(DRIVER, stage, model, tmp_path / "pieces").wait() == -signal.SIGKILL
         assert len(list((tmp_path / "pieces").rglob("*.parts/*.npy"))) == parts
         with Index.open(tmp_path / "pieces") as begun:
             assert len(begun) == known
@@ -271,6 +273,31 @@ def test_shards_and_a_merge_that_were_cut_short_are_completed(model, tmp_path, m
     assert len(applied) == 5 + 1 + 3  # eight pieces, of which five are not added again
     Index.build(model, TEXTS, folder=tmp_path / "plain", device="cpu").close()
     assert content(tmp_path / "merged") == content(tmp_path / "plain")
+
+
+SHARD = """
+import os, signal, sys
+from isoglot.index import table
+from isoglot.scale import index_shards
+from test_scale_indexing import MANY
+
+number, model, folder, last = sys.argv[1:]
+table.ROWS = 20
+kill = lambda done, _: done > int(last) and os.kill(os.getpid(), signal.SIGKILL)
+index_shards(model, MANY, folder, shard=(int(number), 3), progress=kill).close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
+def test_processes_that_make_shards_at_once_one_of_which_is_killed(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS", 20)
+    for last, code in ((400, -signal.SIGKILL), (3000, 0)):
+        jobs = [start(SHARD, number, model, tmp_path / "merged", last if number == 2 else 3000) for number in (1, 2, 3)]
+        assert [job.wait() for job in jobs] == [0, code, 0]
+    Index.build(model, MANY, folder=tmp_path / "plain", device="cpu").close()
+    merge_shards(tmp_path / "merged").close()
+    require_equal_folders(tmp_path / "plain", tmp_path / "merged")
 
 
 def damaged(folder, toy_static, model, case):

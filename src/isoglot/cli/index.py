@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,11 +25,13 @@ from isoglot.cli.options import (
     Device,
     Output,
     Settings,
+    Shard,
     Workers,
     cluster_of,
     model_and_files,
     naming,
     output_format,
+    shard_of,
 )
 from isoglot.cli.signatures import Of
 from isoglot.core import environment
@@ -52,6 +54,8 @@ def index(
     columns: Columns = "",
     settings: Annotated[Settings, Of("index.index:Index.build", "kind", "prompt", "query_prompt", "pooling")],
     workers: Workers,
+    shard: Shard = None,
+    merge: bool = False,
     device: Device = "auto",
 ) -> None:
     """Build a search index of sentences, update one, or remove entries from it.
@@ -64,11 +68,22 @@ def index(
     remove_file  file with ids to remove, one per line; - for stdin
     content_ids  identify entries by their content, even if the file has ids
     language     language of files that do not specify one
+    shard        index only a range of the sentences, in OUTPUT.shards, for jobs side by side: 3/64 for the third of 64
+    merge        make the index of all its shards, without FILE
     """
     from isoglot.data.files import check_output, read_lines
     from isoglot.index import Index
-    from isoglot.scale import index_shards
+    from isoglot.scale import Cluster, index_shards, merge_shards
 
+    if merge:
+        others = shard or remove or remove_file or settings.keys() - {"kind"}
+        if others or len(words or []) > 1:
+            raise typer.BadParameter("--merge takes a --kind and, if its folder has moved, the model, and no files")
+        on_interrupt("run the same command again to add the rest")
+        with Progress("merging", unit="sentences") as bar:
+            merge_shards(output, *(words or []), kind=settings.get("kind"), progress=bar, report=say).close()
+        typer.echo(output)
+        return
     if remove or remove_file is not None:
         if words:
             raise typer.BadParameter("entries are either added or removed; run the command once for each")
@@ -84,18 +99,33 @@ def index(
     model, sources = model_and_files(words)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
-    cluster = cluster_of(workers)
+    part = shard_of(shard, "index")
+    cluster = cluster_of(workers) if part is None else Cluster(**workers)
     if cluster is not None and device != "auto":
-        raise SearchError("index: --ray starts workers of its own, on accelerators with --gpus; remove --device")
-    sentences = chain.from_iterable(sentences_of(source, columns=columns, **reading) for source in sources)
+        raise SearchError("index: --ray and --shard choose the device, an accelerator with --gpus; remove --device")
+    if part is not None and "-" in files:
+        raise SearchError("index: --shard reads the sentences twice; pass files instead of -")
+    sentences = _Sentences(sources, {"columns": columns, **reading})
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
-            made = index_shards(model, sentences, output, cluster=cluster, progress=bar, report=say, **settings)
+            hooks: Settings = {"cluster": cluster, "shard": part, "progress": bar, "report": say}
+            made = index_shards(model, sentences, output, **hooks, **settings)
         else:
             made = Index.build(model, sentences, folder=output, device=device, progress=bar, report=say, **settings)
             say(made.model.describe())
         made.close()
-    typer.echo(output)
+    typer.echo(made.folder)
+
+
+@dataclass(frozen=True)
+class _Sentences:
+    """The sentences of files, which may be read more than once."""
+
+    sources: Sequence[str]
+    settings: Settings
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return chain.from_iterable(sentences_of(source, **self.settings) for source in self.sources)
 
 
 def sentences_of(source: str, *, columns: str = "", **reading: Any) -> Iterator[Sentence]:

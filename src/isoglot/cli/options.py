@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -89,6 +90,7 @@ def loading(*names: str) -> Of:
 
 Loading = Annotated[Settings, loading("pooling", "prompt")]
 Device = Annotated[str, loading().option("device")]
+Shard = Annotated[str | None, typer.Option(metavar="I/N")]
 NEIGHBOURS = typer.Option("-k", "--neighbours")
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Overrides = Annotated[
@@ -114,6 +116,16 @@ def cluster_of(workers: Settings) -> Cluster | None:
     if workers != {"cpus": 1, "gpus": 0}:
         raise IsoglotError("--cores and --gpus need --ray; remove them, or add --ray")
     return None
+
+
+def shard_of(words: str | None, verb: str) -> tuple[int, int] | None:
+    """The numbers of `--shard 3/64`, None without it. Raises IsoglotError."""
+    if words is None:
+        return None
+    numbers = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", words)
+    if numbers is None or int(numbers[1]) > int(numbers[2]):
+        raise IsoglotError(f"{verb}: --shard is {words!r}; write it as 3/64, from 1/64 to 64/64")
+    return int(numbers[1]), int(numbers[2])
 
 
 def check_stdout(output: Path, as_json: bool) -> None:

@@ -150,12 +150,17 @@ def test_resumes_after_the_last_stripe(interrupted):
     assert (turns[12:], messages) == ([], [])
 
 
-def test_another_device_starts_again(interrupted):
-    """Its products differ in the last bit."""
+@pytest.mark.parametrize("changed", ["device", "SIDE", "STRIPE"])
+def test_another_device_or_tiling_starts_again(changed, interrupted, monkeypatch):
+    """Products differ in the last bit, or what is done is another part."""
     x, y, options, messages = interrupted
-    found = neighbours(x, y, 3, **options | {"device": None})
+    if changed == "device":
+        options["device"] = None
+    else:
+        monkeypatch.setattr(device, changed, 32)
+    found = neighbours(x, y, 3, **options)
     assert "another search" in messages[0]
-    assert_same(found, neighbours(x, y, 3, metric="cosine"))
+    assert_same(found, neighbours(x, y, 3, metric="cosine", device=options["device"]))
 
 
 @pytest.mark.parametrize("within", [False, True])

@@ -438,7 +438,7 @@ def windows(texts: Iterable[str], size: int, tokenize: Callable[[list[str]], Tok
         yield _window(*head[0], tokenize)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as pool:
-        yield from _run_ahead(lambda part: pool.submit(_window, *part, tokenize).result, 2, chain(head, parts))
+        yield from run_ahead(lambda part: pool.submit(_window, *part, tokenize).result, 2, chain(head, parts))
 
 
 def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[np.int64] | None]:
@@ -551,10 +551,10 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
     """
     if places:
         with _start_workers(model, plan, places) as pool:
-            yield partial(_run_ahead, lambda piece: pool.submit(_work, piece).result, _AHEAD * len(places))
+            yield partial(run_ahead, lambda piece: pool.submit(_work, piece).result, _AHEAD * len(places))
         return
     if model.overlaps:  # while the host handles the rows of one chunk, the accelerator computes the next ones
-        yield partial(_run_ahead, lambda piece: model.begin(piece, plan), _AHEAD)
+        yield partial(run_ahead, lambda piece: model.begin(piece, plan), _AHEAD)
         return
     work, threads = partial(_compute, model, plan), model.threads
     with ExitStack() as stack:
@@ -571,12 +571,12 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
             pieces = chain(head, pieces)
             if threads == 1 or len(head) == 1:  # a single chunk is computed by the calling thread
                 return map(work, pieces)
-            return _run_ahead(lambda piece: pool_of_threads().submit(work, piece).result, _AHEAD * threads, pieces)
+            return run_ahead(lambda piece: pool_of_threads().submit(work, piece).result, _AHEAD * threads, pieces)
 
         yield apply
 
 
-def _run_ahead(start: Callable[[Part], Callable[[], Result]], most: int, parts: Iterable[Part]) -> Iterator[Result]:
+def run_ahead(start: Callable[[Part], Callable[[], Result]], most: int, parts: Iterable[Part]) -> Iterator[Result]:
     """The result of each part, in order; up to `most` are started before the first one is waited for."""
     waiting: deque[Callable[[], Result]] = deque()
     for part in parts:

@@ -122,7 +122,7 @@ def neighbours(
     """The k rows of `y` (M, D) nearest to each row of `x` (N, D), and the other way round.
 
     metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
-    budget      maximum working memory in bytes, without the arrays passed and returned; that of NumPy
+    budget      maximum working memory in bytes, of the host, without the arrays passed and returned
     checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, on
                 the same kind of device, with the same result
     progress    called with (tiles done, tiles in total)
@@ -143,7 +143,8 @@ def neighbours(
     place = accelerator(device) if n and m else None
     if place is not None:
         on_device = import_module("isoglot.search.device")  # by name, since it imports this module
-        on_device.search(x, y, forward, backward, metric=metric, place=place, checkpoint=checkpoint, progress=progress)
+        settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": progress}
+        on_device.search(x, y, forward, backward, metric=metric, place=place, **settings)
     elif n and m:
         tile = tile_shape(n, m, x.shape[1], k, budget)
         workers = _threads()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,19 +15,35 @@ import numpy as np
 import pytest
 import torch
 from serving import ask, started
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 from typer.testing import CliRunner
 
-from accelerator import simulated, waits
+from accelerator import SimTensor, simulated, waits
 from conftest import SENTENCES
 from isoglot.cli.main import app
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import load
+from isoglot.index import table as tables
 from isoglot.objectives import OBJECTIVES
+from isoglot.search import device as searching
+from isoglot.search import neighbours
 from isoglot.training.settings import OptimizerSettings
 from isoglot.training.step import Chunks, StepLimits, backward, train_step
 from toys import ToyEncoder, toy_batch, toy_objective
 
 ONE, MANY = 10**9, 12  # tokens of a chunk: one chunk, a dozen chunks
+
+
+class Sizes(TorchDispatchMode):
+    """The most numbers of a tensor that is made on the device."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        made = operation(*args, **kwargs or {})
+        self.largest = max([self.largest, *(part.numel() for part in tree_iter(made) if isinstance(part, SimTensor))])
+        return made
 
 
 @pytest.fixture
@@ -344,6 +361,34 @@ def test_verbs_wait_for_the_vectors_of_a_chunk_alone(files, device, model, monke
         (few, chunks), (all_of_them, more) = found
         assert more > chunks > 0
         assert all_of_them - few == more - chunks, (words, waited)
+
+
+def test_a_search_waits_once_for_each_block(device, monkeypatch):
+    """And never for a copy to the device, where the largest tensor belongs to a tile."""
+    side, dim, k = 64, 24, 3
+    monkeypatch.setattr(searching, "SIDE", side)
+    monkeypatch.setattr(searching, "STRIPE", 2 * side * dim)
+    x, y = np.random.default_rng(0).integers(-2, 3, (2, 640, dim)).astype(np.float32)
+    expected = neighbours(x, y, k)
+    with waits() as found, Sizes() as sizes:
+        there = neighbours(x, y, k, device=str(device))
+    for one, other in zip(there, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    blocks, stripes, by_kind = 10, 5, Counter[str]()
+    for what, count in found.items():
+        by_kind[what.split(maxsplit=1)[1]] += count
+    # The two pieces of each stripe and the blocks that pass by it, without the first two. Results: two tables of each.
+    assert by_kind == {"event": stripes * (2 + blocks) - 2, "copied to the host": 2 * (stripes + 1)}
+    assert sizes.largest == side * (side + k) < x.size
+
+
+def test_an_index_finds_many_queries_on_the_device(device):
+    rng = np.random.default_rng(0)
+    rows, queries = (rng.integers(-2, 3, (size, 6)).astype(np.float32) for size in (9000, 70))
+    with waits() as found:
+        there = tables.nearest(tables.Table(rows), queries, 5, device=str(device))
+    np.testing.assert_array_equal(there, tables.nearest(tables.Table(rows), queries, 5))
+    assert sum(found.values()) == 2 + 1  # the queries and three blocks, without two; the result
 
 
 def test_training_has_the_log_of_the_cpu(files, device):

@@ -93,7 +93,7 @@ class _TF32(AbstractContextManager[None]):
     """Products of float32 are computed in TF32 while anybody is inside: PyTorch's switch is the whole process's."""
 
     def __init__(self) -> None:
-        self.lock, self.inside, self.before = threading.Lock(), 0, False
+        self.lock, self.inside, self.before = threading.RLock(), 0, False
 
     def __enter__(self) -> None:
         with self.lock:
@@ -110,6 +110,17 @@ class _TF32(AbstractContextManager[None]):
 
 
 _tf32 = _TF32()
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Products of float32 are computed in float32 inside the block, by all threads; TF32 waits for its end."""
+    with _tf32.lock:
+        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
+        try:
+            yield
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:

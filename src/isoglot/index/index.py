@@ -642,9 +642,10 @@ class Index:
         """
         chosen = [(np.empty(0), np.empty(0, np.int64))] * len(queries)
         left, wanted, size = [*range(len(queries))], k + _SPARE, view.files.rows
+        device = str(self._model.device) if isinstance(self._model, Model) else self._device
         while left:
             asked, some = min(wanted, size), queries[left]
-            rows = nearest(view.table, some, asked, first=view.covered, keep=view.live)
+            rows = nearest(view.table, some, asked, first=view.covered, keep=view.live, device=device)
             is_all = np.full(len(left), rows.shape[1] < asked)
             if view.structure is not None:
                 near = structures.find_candidates(view.structure, some, asked, effort=effort)

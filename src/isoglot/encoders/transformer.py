@@ -25,7 +25,7 @@ from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.bert import Bert
+from isoglot.encoders.bert import Bert, Config
 from isoglot.encoders.int8 import quantize
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.onnx_export import write_onnx
@@ -280,19 +280,21 @@ class TransformerEncoder(Encoder):
     @property
     def _lacks_pooler(self) -> bool:
         """Whether transformers would make a pooler for this backbone that it does not have."""
-        kind = type(self.backbone)
-        makes_one = kind is Bert or "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+        if isinstance(self.backbone, Bert):
+            makes_one = self.backbone.config.family.has_pooler
+        else:
+            makes_one = "add_pooling_layer" in inspect.signature(type(self.backbone).__init__).parameters
         return makes_one and getattr(self.backbone, "pooler", None) is None
 
     def _write_config(self, folder: Path) -> None:
-        config = json.loads(self.backbone.config.to_json_string())
-        architecture = "BertModel" if isinstance(self.backbone, Bert) else type(self.backbone).__name__
+        config = self.backbone.config
+        architecture = config.family.architecture if isinstance(config, Config) else type(self.backbone).__name__
         changes = {
             "architectures": [architecture],
             "dtype": str(self.backbone.get_input_embeddings().weight.dtype).removeprefix("torch."),
             "output_hidden_states": self.pooling in FIRST_LAYER,  # where sentence-transformers looks for it
         }
-        layout.write_json(folder / "config.json", {**config, **changes})
+        layout.write_json(folder / "config.json", {**json.loads(config.to_json_string()), **changes})
 
 
 def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:

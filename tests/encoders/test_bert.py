@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from torch._dynamo.utils import counters
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
+from conftest import SENTENCES
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import bert, load
+from isoglot.objectives import InfoNCE
+from isoglot.training.step import StepLimits, backward
+from toys import toy_batch
 
 SIZES = {
     "vocab_size": 40,
@@ -168,3 +175,33 @@ def test_distances_have_the_buckets_of_transformers():
     places = torch.arange(300)
     expected = MPNetEncoder.relative_position_bucket(places[None] - places[:, None])
     assert torch.equal(bert._buckets(300, torch.device("cpu")), expected)
+
+
+@pytest.mark.slow
+def test_compiled_layers_have_few_graphs_and_give_the_same(toy_transformer, tmp_path, monkeypatch):
+    """Graphs are those of padded and whole chunks with and without gradient, for all layers, shapes and copies."""
+    toy_transformer().save(tmp_path)
+    models = [load(tmp_path, dropout=0.0, compile=compiled) for compiled in (False, True)]
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    bert._compiled.cache_clear()
+    counters.clear()
+    for chunk, graph in ((40, 0), (60, 10**9), (90, 0), (10**9, 0)):
+        gradients = []
+        for encoder in models:
+            encoder.train().zero_grad()
+            backward(encoder, InfoNCE(), toy_batch([2, 2, 3, 1, 4, 4]), StepLimits(chunk, graph))
+            gradients.append([weight.grad for weight in encoder.parameters() if weight.grad is not None])
+        for one, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(one, other)
+    assert 2 <= counters["stats"]["unique_graphs"] <= 4
+    for size in (1, 2, 3, 7):
+        vectors = [encoder.eval().encode(SENTENCES, batch_size=size) for encoder in models]
+        assert abs(vectors[0] - vectors[1]).max() < 1e-6
+    assert counters["stats"]["unique_graphs"] <= 6
+    assert not counters["graph_break"]
+    bert._compiled.cache_clear()
+
+
+def test_only_our_layers_are_compiled(toy_transformer):
+    with pytest.raises(EncoderError, match="BertModel"):
+        toy_transformer(compile=True)

@@ -1,6 +1,6 @@
 """BERT (Devlin et al. 2019) and the networks of the same layers as one module, opened without importing transformers.
 
-RoBERTa, XLM-R, DistilBERT and MPNet are BERTs but for names and a few settings: `FAMILIES` is the table of these.
+RoBERTa, XLM-R, DistilBERT and MPNet are BERTs with other names and a few settings: `FAMILIES` is the table of these.
 Importing transformers takes longer than opening a small model and encoding with it, and its networks read the padding
 mask on the host in each forward pass, for which the host waits for an accelerator. Parameters have the names that
 transformers gives them, saved folders are the same, and outputs and gradients agree (tests/encoders/test_bert.py). A
@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,9 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from isoglot.core.errors import EncoderError
+from isoglot.encoders.rounding import Joining, Linear, rounded
 
 # What transformers assumes of keys that a config.json lacks. Where a family has other sizes, the weights do not fit.
 _DEFAULTS: dict[str, Any] = {
@@ -50,6 +54,7 @@ _REQUIRED = {
 }
 _IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids")  # saved by old versions
 _OLD = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}  # names of TensorFlow
+_DISTANCES = "encoder.relative_attention_bias"
 _EXACT, _FAR = 8, 128  # MPNet: distances that have a bucket each in either direction, and the last that is told apart
 
 
@@ -74,7 +79,7 @@ class Family(NamedTuple):
     parts: tuple[str, ...]
     layers: str = "encoder.layer"
     pad: int = 0
-    keys: Mapping[str, str] = {}  # noqa: RUF012 - not changed
+    keys: Mapping[str, str] = {}
     has_segments: bool = True
     skips_padding: bool = False
     is_relative: bool = False
@@ -144,9 +149,12 @@ class Embeddings(nn.Module):
         width, family = config.hidden_size, config.family
         self.padding_idx = config.pad_token_id if family.skips_padding else None
         self.word_embeddings = _table(config.vocab_size, width, padding=config.pad_token_id)
-        self.position_embeddings = _table(config.max_position_embeddings, width, padding=self.padding_idx)
+        positions = _table(config.max_position_embeddings, width, padding=self.padding_idx)
+        if self.padding_idx is None:  # optimizers number weights in the order of transformers
+            self.position_embeddings = positions
         self.token_type_embeddings = _table(config.type_vocab_size, width) if family.has_segments else None
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.position_embeddings = positions
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
     def forward(self, words: Tensor, ids: Tensor | None, segments: Tensor | None) -> Tensor:
@@ -169,25 +177,50 @@ def _table(rows: int, width: int, *, padding: int | None = None) -> nn.Embedding
     return nn.Embedding(rows, width, padding_idx=padding, _weight=torch.empty(rows, width))
 
 
-class Layer(nn.Module):
+class Layer(Joining):
     """Self-attention, then two linear layers with GELU between them; each added to its input and normalized."""
+
+    joined: nn.Linear | None
 
     def __init__(self, config: Config) -> None:
         super().__init__()
         width, wide, eps = config.hidden_size, config.intermediate_size, config.layer_norm_eps
         self.paths, self.drops_attention = config.family.parts, config.family.drops_attention
-        parts = [*(nn.Linear(width, width) for _ in range(4)), nn.LayerNorm(width, eps=eps)]
-        parts += [nn.Linear(width, wide), nn.Linear(wide, width), nn.LayerNorm(width, eps=eps)]
+        parts = [*(Linear(width, width) for _ in range(4)), nn.LayerNorm(width, eps=eps)]
+        parts += [Linear(width, wide), Linear(wide, width), nn.LayerNorm(width, eps=eps)]
         for path, part in zip(self.paths, parts, strict=True):
             _place(self, path, part)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.heads, self.attention_dropout = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.joined = None
+
+    def join(self) -> None:
+        """Query, key and value from one product."""
+        paths = self.paths[:3]
+        parts = attrgetter(*paths)(self)
+        if all(type(part) is Linear for part in parts):
+            with torch.device("meta"):
+                self.joined = nn.Linear(1, 1)
+            for name in ("weight", "bias"):
+                whole = torch.cat([getattr(part, name).detach() for part in parts])
+                setattr(self.joined, name, nn.Parameter(whole, requires_grad=False))
+            for path in paths:
+                _place(self, path, nn.Identity())
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(N, T, D) to (N, T, D)."""
-        *projections, output, norm, wide, narrow, last = attrgetter(*self.paths)(self)
+        *parts, output, norm, wide, narrow, last = attrgetter(*self.paths)(self)
+        if self.joined is not None:
+            rows = self.joined(x).chunk(3, dim=-1)
+        elif (
+            self.training and x.device.type != "cpu" and all(type(part) is Linear for part in parts)
+        ):  # a CPU gains none
+            whole = (rounded(*(getattr(part, name) for part in parts)) for name in ("weight", "bias"))
+            rows = F.linear(x, *whole).chunk(3, dim=-1)
+        else:
+            rows = [part(x) for part in parts]
         shape = (*x.shape[:2], self.heads, -1)
-        query, key, value = (part(x).view(shape).transpose(1, 2) for part in projections)
+        query, key, value = (each.view(shape).transpose(1, 2) for each in rows)
         rate = self.attention_dropout if self.training else 0.0
         read = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
         read = output(read.transpose(1, 2).reshape(x.shape))
@@ -215,9 +248,10 @@ class Bert(nn.Module):
         self.embeddings = Embeddings(config)
         _place(self, config.family.layers, nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers)))
         if config.family.is_relative:
-            _place(self, "encoder.relative_attention_bias", _table(32, config.num_attention_heads))
+            _place(self, _DISTANCES, _table(32, config.num_attention_heads))
         width = config.hidden_size
         self.pooler = nn.ModuleDict({"dense": nn.Linear(width, width)}) if pooler else None
+        self.compiles = False
 
     def forward(
         self,
@@ -232,11 +266,13 @@ class Bert(nn.Module):
         words = self.embeddings.word_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         if self.config.family.is_relative:
-            terms = self.encoder.relative_attention_bias(_buckets(words.shape[1], words.device)).permute(2, 0, 1)
+            table = cast(nn.Embedding, self.get_submodule(_DISTANCES))
+            terms = table(_buckets(words.shape[1], words.device)).permute(2, 0, 1)
             mask = terms[None] if mask is None else terms.masked_fill(~mask, -math.inf)
         states = [self.embeddings(words, input_ids, token_type_ids)]
+        run = _compiled() if self.compiles and len(words) > 1 else Layer.__call__  # one row would be a graph of its own
         for layer in attrgetter(self.config.family.layers)(self):
-            states.append(layer(states[-1], mask))
+            states.append(run(layer, states[-1], mask))
             if not output_hidden_states:
                 del states[0]
         return States(states[-1], tuple(states) if output_hidden_states else None)
@@ -255,6 +291,24 @@ class Bert(nn.Module):
         self.config.architectures, self.config.dtype = [self.config.family.architecture], dtype
         (folder / "config.json").write_text(self.config.to_json_string(), encoding="utf-8")
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def compile_layers(encoder: nn.Module) -> None:
+    """Run the layers of every backbone in an encoder through torch.compile. EncoderError if one can't be."""
+    for part in encoder.modules():
+        if (backbone := getattr(part, "backbone", None)) is not None and not isinstance(backbone, Bert):
+            raise EncoderError(f"compile: a {type(backbone).__name__} is run by transformers; leave compile out")
+        if isinstance(part, Bert):
+            part.compiles = True
+
+
+@cache
+def _compiled() -> Callable[[Layer, Tensor, Tensor | None], Tensor]:
+    """A layer through torch.compile: one for all layers and models, since a graph takes the weights as inputs.
+
+    Sizes are dynamic, so that chunks of other lengths need no further graphs.
+    """
+    return torch.compile(Layer.forward, dynamic=True)
 
 
 def _buckets(length: int, device: torch.device) -> Tensor:

@@ -22,7 +22,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from isoglot.data.batch import send
-from isoglot.model.engine import available_cores, run_ahead
+from isoglot.core.processes import run_ahead
+from isoglot.model.engine import available_cores
 from isoglot.model.torch_half import torch_half
 from isoglot.search import best
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint

@@ -33,6 +33,7 @@ from isoglot.data.files import check_output, exclusive, read_record, write_recor
 from isoglot.data.languages import canonical
 from isoglot.data.table import Array
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.bert import compile_layers
 from isoglot.encoders.device import random_state, set_random_state, settle
 from isoglot.model import layout
 from isoglot.model.card import Card, Data
@@ -203,6 +204,8 @@ class Run:
             self.state = State(**{**state, "positions": [Position(*numbers) for numbers in state["positions"]]})
             self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
+        if recipe.memory.compile:
+            compile_layers(self.encoder)
         self.base = self.encoder.name
         cards = [part.card for part in self.encoder.modules() if isinstance(part, Encoder) and part.card]
         self.licence = " and ".join(dict.fromkeys(start.licence for start in cards if start.licence))

@@ -178,13 +178,16 @@ class EvaluationSettings(Settings):
 
 
 class MemorySettings(Settings):
-    """Splitting of batches to bound memory (training/step.py)."""
+    """How a batch is computed: its splitting to bound memory (training/step.py), and compiled layers."""
 
     chunk_tokens: Count | None = Field(None, description="padded tokens of a chunk; unset: 512 on a CPU, else 16384")
     graph_tokens: Limit | None = Field(
         None,
         description="maximum tokens whose activations are kept; larger batches are embedded twice; unset: 3072 on a "
         "CPU, else 32768",
+    )
+    compile: Flag = Field(
+        False, description="run the layers of transformers through torch.compile, which takes a minute at the start"
     )
 
 

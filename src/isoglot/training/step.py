@@ -28,7 +28,7 @@ from isoglot.data.batch import Batch, send
 from isoglot.data.batching import Batches, Position
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import autocast, random_state, set_random_state
+from isoglot.encoders.device import autocast, one_pass, random_state, set_random_state
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 
@@ -60,8 +60,8 @@ class StepLimits:
         Not once for all passes of a step: weights rounded by a pass without gradients would be used by the next one.
         """
         if self.precision == "bfloat16":
-            return torch.autocast(device.type, dtype=torch.bfloat16)
-        return autocast(self.precision, device)
+            return one_pass(torch.autocast(device.type, dtype=torch.bfloat16))
+        return one_pass(autocast(self.precision, device))
 
 
 @dataclass(frozen=True, slots=True)

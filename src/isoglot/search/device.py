@@ -165,7 +165,8 @@ def _compare(rows: Tensor, columns: Tensor, scores: Tensor, ahead: Best, back: B
     for j in range(0, len(back.ids), width):
         below, table = back.part(j, j + width), scores[: len(ahead.ids)]
         torch.matmul(rows, columns[j : j + width].T, out=scores)
-        scores[len(ahead.ids) :] = scores[:, len(below.ids) :] = LOWEST
+        scores[len(ahead.ids) :].fill_(LOWEST)
+        scores[:, len(below.ids) :].fill_(LOWEST)
         ahead.take(table.view(len(table), -1, GROUP).amax(2), table, first + j)
         maxima = scores.view(-1, GROUP, width).amax(1)[:, : len(below.ids)]
         below.take(maxima.T.contiguous(), scores.T[: len(below.ids)], i)
@@ -179,6 +180,6 @@ def nearest(queries: best.Floats, blocks: Iterator[tuple[int, best.Floats]], k: 
         for first, rows in blocks:
             block = pad(sender.send(rows), (0, 0, 0, -len(rows) % GROUP))
             scores = asked @ block.T
-            scores[:, len(rows) :] = LOWEST
+            scores[:, len(rows) :].fill_(LOWEST)
             among.take(scores.view(len(scores), -1, GROUP).amax(2), scores, first)
     return np.asarray(among.ids.cpu().numpy())

@@ -112,7 +112,7 @@ def _check_value(function: str, name: str, value: Any, hint: Any) -> None:
     words = _choices(hint)
     if words and value is not None and value not in words:
         advice = nearest(value, words, otherwise=f"use one of {', '.join(words)}")
-        raise ValueError(f"{name} is {value!r}; {advice}")
+        raise ValueError(f"{name} is {shown(value)}; {advice}")
     for extent in ranges_of(hint) if isinstance(value, Real) else ():
         if not extent.least <= value <= extent.greatest:
             raise ValueError(f"{name} is {value}; it must be {extent}")

@@ -26,6 +26,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from isoglot.wikipedia.names import encode_names
+
 import territories
 from isoglot import load
 from isoglot.core.errors import CorpusError, IsoglotError
@@ -41,7 +43,6 @@ from isoglot.training.record import inputs_of
 from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training
 from isoglot.wikipedia.entities import titles_of
-from isoglot.wikipedia.names import encode_names
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from isoglot.data.batch import send
 from isoglot.core.processes import run_ahead
+from isoglot.data.batch import send
 from isoglot.model.engine import available_cores
 from isoglot.model.torch_half import torch_half
 from isoglot.search import best

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import SearchError
+from isoglot.core.plugins import torch_half
 from isoglot.data.store import HEADER, is_header
-from isoglot.model.torch_half import torch_half
 from isoglot.search.best import LOWEST, Best
 from isoglot.search.exact import accelerator
 

@@ -165,8 +165,8 @@ def accelerator(device: str | None) -> Any:
     if device is None:
         return None
     # Models are imported here because without them a search of vectors begins 0.2 s earlier.
+    from isoglot.core.plugins import torch_half
     from isoglot.model.loading import wants_accelerator
-    from isoglot.model.torch_half import torch_half
 
     if not wants_accelerator(device):
         return None

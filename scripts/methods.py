@@ -26,7 +26,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from isoglot.wikipedia.names import encode_names
+from isoglot.wikipedia.entity_training import encode_names
 
 import territories
 from isoglot import load

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.languages import canonical, canonical_list, header_language, is_language, matches
+from isoglot.data.languages import canonical, canonical_list, header_languages, is_language, matches
 
 SAME = {
     "deu": "de deu ger DE deu_Latn de-AT de-1996", "zho": "zh zho chi cmn",
@@ -46,18 +46,17 @@ def test_unknown_languages_are_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name, language",
+    "names, languages",
     [
-        ("German", "deu"),
-        (" english", "eng"),
-        ("zh-Hans", "zho_Hans"),
-        ("Klingon", None),
-        ("Note", None),
-        ("x" * 99, None),
+        (("German", " english"), ["deu", "eng"]),
+        (("zh-Hans", "key"), ["zho_Hans", "key"]),
+        (("key", "English"), ["key", None]),
+        (("English", "Klingon"), [None, None]),
+        (("Note", "x" * 99), [None, None]),
     ],
 )
-def test_a_header_is_a_code_or_the_name_of_a_language_that_has_two_letters(name, language):
-    assert header_language(name) == language
+def test_headers_are_all_codes_or_all_names_of_languages_that_have_two_letters(names, languages):
+    assert header_languages(names) == languages
 
 
 @pytest.mark.parametrize(

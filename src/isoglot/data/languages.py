@@ -87,16 +87,18 @@ def is_language(code: str) -> bool:
     return _language_code(code) is not None
 
 
-def header_language(name: str) -> str | None:
-    """The language of the column with a header: a code, or the English name of a language with a code of two letters.
+def header_languages(names: Sequence[str]) -> list[str | None]:
+    """The languages that the headers of columns say, all by codes or all by English names; None for any other header.
 
-    None for any other header. More names would make languages of headers such as "Note".
+    Among names, a code such as `key`, which is Kupia, is rather the key of a row; and only languages with a code of two
+    letters count, since "Note" might be a name.
     """
-    code = _language_code(name)
-    if code is None and len(name) <= LONGEST_CODE:
-        short = _names().get(name.strip().casefold(), "")
-        return _language_code(short) if len(short) == 2 else None
-    return code
+    codes = [_language_code(name) for name in names]
+    if None in codes:
+        short = [_names().get(name.strip().casefold(), "") for name in names]
+        if all(len(code) == 2 for code in short):
+            return [_language_code(code) for code in short]
+    return codes
 
 
 def matches(code: str, wanted: Collection[str]) -> bool:

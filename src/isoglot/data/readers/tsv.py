@@ -10,7 +10,7 @@ from typing import Any
 from isoglot.core.errors import CorpusError, shown
 from isoglot.data.formats import read_table
 from isoglot.data.groups import Group, group_of, roles_in
-from isoglot.data.languages import OnUnknown, canonical, header_language
+from isoglot.data.languages import OnUnknown, canonical, header_languages
 from isoglot.data.numbers import finite
 
 SCORE = "score"
@@ -64,11 +64,15 @@ def _columns(
     names: Sequence[str], path: str | Path, line: int | None, skipped: Counter[str] | None = None
 ) -> tuple[str, ...]:
     columns = []
-    for name in names:
-        if name.strip().lower() in (SCORE, IGNORED):
-            columns.append(name.strip().lower())
+    kinds = [name.strip().lower() for name in names]
+    languages = iter(
+        header_languages([name for name, kind in zip(names, kinds, strict=True) if kind not in (SCORE, IGNORED)])
+    )
+    for name, kind in zip(names, kinds, strict=True):
+        if kind in (SCORE, IGNORED):
+            columns.append(kind)
             continue
-        language = header_language(name)
+        language = next(languages)
         if skipped is not None and language is None:
             skipped["columns in unknown languages"] += 1
             columns.append(IGNORED)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, reduce
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -91,14 +91,10 @@ _FEED_FORWARD = ("intermediate.dense", "output.dense", "output.LayerNorm")
 _SELF = ("attention.self.query", "attention.self.key", "attention.self.value")
 _PARTS = (*_SELF, "attention.output.dense", "attention.output.LayerNorm", *_FEED_FORWARD)
 _DISTIL_KEYS = {
-    "hidden_size": "dim",
-    "num_hidden_layers": "n_layers",
-    "num_attention_heads": "n_heads",
-    "intermediate_size": "hidden_dim",
-    "hidden_act": "activation",
-    "hidden_dropout_prob": "dropout",
+    "hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim", "hidden_act": "activation", "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
-}
+}  # fmt: skip
 _ATTENTION = tuple(f"attention.{part}" for part in ("q_lin", "k_lin", "v_lin", "out_lin"))
 _DISTIL_PARTS = (*_ATTENTION, "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm")
 _MPNET_PARTS = (*(f"attention.attn.{part}" for part in "qkvo"), "attention.LayerNorm", *_FEED_FORWARD)
@@ -185,31 +181,35 @@ class Layer(Joining):
     def __init__(self, config: Config) -> None:
         super().__init__()
         width, wide, eps = config.hidden_size, config.intermediate_size, config.layer_norm_eps
-        self.paths, self.drops_attention = config.family.parts, config.family.drops_attention
+        self.paths = [path.split(".") for path in config.family.parts]
+        self.drops_attention = config.family.drops_attention
         parts = [*(Linear(width, width) for _ in range(4)), nn.LayerNorm(width, eps=eps)]
         parts += [Linear(width, wide), Linear(wide, width), nn.LayerNorm(width, eps=eps)]
-        for path, part in zip(self.paths, parts, strict=True):
+        for path, part in zip(config.family.parts, parts, strict=True):
             _place(self, path, part)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.heads, self.attention_dropout = config.num_attention_heads, config.attention_probs_dropout_prob
         self.joined = None
 
+    def parts(self) -> list[Any]:
+        """The modules of `paths`, without the slow attributes of modules."""
+        return [reduce(lambda module, name: module._modules[name], path, cast(Any, self)) for path in self.paths]
+
     def join(self) -> None:
         """Query, key and value from one product."""
-        paths = self.paths[:3]
-        parts = attrgetter(*paths)(self)
+        parts = self.parts()[:3]
         if all(type(part) is Linear for part in parts):
             with torch.device("meta"):
                 self.joined = nn.Linear(1, 1)
             for name in ("weight", "bias"):
                 whole = torch.cat([getattr(part, name).detach() for part in parts])
                 setattr(self.joined, name, nn.Parameter(whole, requires_grad=False))
-            for path in paths:
-                _place(self, path, nn.Identity())
+            for path in self.paths[:3]:
+                _place(self, ".".join(path), nn.Identity())
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(N, T, D) to (N, T, D)."""
-        *parts, output, norm, wide, narrow, last = attrgetter(*self.paths)(self)
+        *parts, output, norm, wide, narrow, last = self.parts()
         if self.joined is not None:
             rows = self.joined(x).chunk(3, dim=-1)
         elif (

@@ -37,11 +37,13 @@ def rounded(*weights: Tensor) -> Tensor:
 
     They are computed once for a pass or, if they are frozen, until they are changed.
     """
-    first, is_alone, is_trained = weights[0], len(weights) == 1, any(weight.requires_grad for weight in weights)
-    dtype, kind = first.dtype, first.device.type
+    first, is_alone = weights[0], len(weights) == 1
+    if is_alone and (first.requires_grad or first.dtype != torch.float32):
+        return first
+    dtype, kind, is_trained = first.dtype, first.device.type, any(weight.requires_grad for weight in weights)
     if kind in _CASTING and dtype == torch.float32 and torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
-    if (is_alone and (is_trained or dtype == first.dtype)) or torch.compiler.is_compiling():
+    if (is_alone and dtype == first.dtype) or torch.compiler.is_compiling():
         return first if is_alone else torch.cat(weights)
     if is_trained:
         joined, key = joined_weights(), (torch.is_grad_enabled(), *map(id, weights))
@@ -62,7 +64,8 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
-        return F.linear(x, rounded(self.weight), None if self.bias is None else rounded(self.bias))
+        bias = self.bias
+        return F.linear(x, rounded(self.weight), None if bias is None else rounded(bias))
 
 
 class Joining(nn.Module):

@@ -91,11 +91,12 @@ def add(options: argparse.Namespace) -> dict[str, Any]:
     from isoglot import load
     from isoglot.index import Index
 
-    vectors = np.load(options.folder / VECTORS, mmap_mode="r")
-
     def encoding(_: Any, pieces: Iterable[list[str]]) -> Iterator[Table]:
         for number, piece in enumerate(pieces):
-            yield np.asarray(vectors[number * PIECE :][: len(piece)])
+            vectors = np.load(
+                options.folder / VECTORS, mmap_mode="r"
+            )  # anew: what was read counts as memory until then
+            yield np.array(vectors[number * PIECE :][: len(piece)])
 
     texts = (text for _, text in read_texts(options.folder / TEXTS))
     with Index.build(

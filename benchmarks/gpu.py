@@ -1,12 +1,14 @@
-"""Speed, share of the peak, memory and waits of training and inference on one device, as a Markdown table.
+"""Speed, share of the peak, memory and waits of training, inference and search on one device, as a Markdown table.
 
-    python benchmarks/gpu.py MODEL TEXTS --peak 989                 an H100: 989 Tflop/s in bfloat16
-    python benchmarks/gpu.py MODEL TEXTS --device cpu --batch 8     small, to try it
+    python benchmarks/gpu.py MODEL TEXTS --peak 989 --search-peak 67    an H100: Tflop/s in bfloat16 and in float32
+    python benchmarks/gpu.py MODEL TEXTS --device cpu --batch 8 --search 20000                  small, to try it
 
 MODEL is what `isoglot.load` takes, a transformer; TEXTS is a file of sentences, at least twice `--batch`. A pair is a
 line and the next one: what is learned does not matter here. The share of the peak counts the products of real tokens in
 linear layers, once forward and in training twice backward: padding, a second forward pass and attention count as loss.
-Waits are those of the host for the device in one step or one call, which PyTorch reports for CUDA alone.
+A search finds the 5 nearest both ways between two tables of random unit vectors with the dimensions of the model; its
+work is one product of the tables in float32. On a CPU that is NumPy's. Waits are those of the host for the device in
+one step or one call, which PyTorch reports for CUDA alone.
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from isoglot.data.batch import Batch
 from isoglot.data.formats import read_texts
+from isoglot.data.vectors import unit
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import settle
 from isoglot.objectives import InfoNCE
+from isoglot.search import neighbours
 from isoglot.training import optimizer
 from isoglot.training.settings import OptimizerSettings
 from isoglot.training.step import Chunks, StepLimits, train_step
@@ -84,7 +89,7 @@ def measure(work: Callable[[], object], device: torch.device, rounds: int) -> tu
 
 
 def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) -> list[str]:
-    """A row of the table for inference and one for training."""
+    """The rows of the table: inference, training and search."""
     device, precision = encoder.device, settle(options.precision, encoder.device)
     limits = StepLimits.on(device, chunk=None, graph=options.graph_tokens, precision=precision)
     batch = pairs(encoder, texts[: 2 * options.batch])
@@ -116,7 +121,18 @@ def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) ->
         f"training, {options.batch:,} pairs in {len(chunks.pieces)} chunks", len(batch), real, 3,
         f"{chunks.padded / real:.2f}", lambda: train_step(encoder, streams, adam, limits, lr=1e-5, clip=1.0),
     )  # fmt: skip
+    lines.append(search_row(options.search, encoder.dim, device, options.search_peak))
     return lines
+
+
+def search_row(size: int, dim: int, device: torch.device, peak: float) -> str:
+    """A row of the table for a search of `size` vectors among as many."""
+    x, y = (unit(table) for table in np.random.default_rng(0).standard_normal((2, size, dim), np.float32))
+    seconds, gigabytes, waits = measure(lambda: neighbours(x, y, 5, device=str(device)), device, 1)
+    rate = 2 * size * size * dim / seconds / 1e12
+    share = f"{rate / peak:.1%}" if peak else "–"
+    name = f"search, {size:,} among {size:,} of {dim}"
+    return f"| {name} | {size / seconds:,.0f} | – | {rate:.3g} | {share} | – | {gigabytes:.2f} | {waits} |"
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -130,6 +146,8 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--lines", type=int, default=65_536, help="maximum lines of TEXTS")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peak", type=float, default=0, help="Tflop/s of the device in this precision")
+    parser.add_argument("--search", type=int, default=1_000_000, help="rows of both tables of the search")
+    parser.add_argument("--search-peak", type=float, default=0, help="Tflop/s of the device in float32, not TF32")
     options = parser.parse_args(given)
     encoder: Any = load(options.model, device=options.device)
     texts = [text for _, text in islice(read_texts(options.texts), options.lines) if text]

@@ -2,17 +2,11 @@
 
     pip install lancedb
     python benchmarks/index_stores.py --rows 100000 --output stores.json
-    OMP_NUM_THREADS=1 python benchmarks/index_stores.py --sentences FILE --rows 10000000 --folder WORK --output ten.json
 
 Every run is a fresh process. `build`: all rows in one addition; `append`: additions of `--piece` rows; `search`: the 10
 nearest of single queries and of 64 at once, exact, with texts; `kill`: a process that appends is killed with
 SIGKILL ten times at moments drawn with the seed, and the store is opened after each: counted are the openings that show
 whole additions only and lose none that was reported as done. Sizes are those of the folder. The vectors are random.
-
-With `--sentences`, an index is made of the lines of a file and, if they are fewer than `--rows`, of pairs of them, and
-is searched approximately: seconds and processor seconds of each step, the peak of memory (of the process itself, and
-with the files that it maps, which the system may drop), bytes of each file, the recall that the index recorded, and
-that of the last lines of the file, which are not indexed, against an exact search.
 """
 
 from __future__ import annotations
@@ -26,22 +20,17 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.formats import read_texts
-from measure import Moment, memory, now
-from million import own
+from measure import memory
 
 Table = NDArray[np.float32]
-QUERIES = 1000
 
 
 class Isoglot:
@@ -113,15 +102,6 @@ def vectors_of(first: int, count: int, dim: int) -> Table:
 
 def one(task: str, store: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One task in this process; what it measured."""
-    if task in LARGE:
-        stop = threading.Event()
-        held = [own()]
-        watcher = threading.Thread(target=lambda: [held.append(own()) for _ in iter(lambda: stop.wait(0.5), True)])
-        watcher.start()
-        figures = LARGE[task](folder, options)
-        stop.set()
-        watcher.join()
-        return {"peak_mb": memory(peak=True), "own_mb": max(held), **figures}
     __import__({"isoglot": "isoglot.index", "lancedb": "lancedb"}[store])  # before the clock runs
     began = time.perf_counter()
     made = STORES[store](folder, options.dim)
@@ -155,80 +135,8 @@ def one(task: str, store: str, folder: Path, options: argparse.Namespace) -> dic
     return found | {"rows": len(made), "peak_mb": memory(peak=True)}
 
 
-def lines_of(path: Path, rows: int) -> Iterator[str]:
-    """The lines of a file but for the last ones, which are queries, and then pairs of these lines, drawn at random."""
-    lines, drawn = [text for _, text in read_texts(str(path))][:-QUERIES], random.Random(0)
-    yield from islice(lines, rows)
-    for _ in range(rows - len(lines)):
-        yield f"{drawn.choice(lines)} {drawn.choice(lines)}"
-
-
-def make_large(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Seconds and processor seconds of encoding, of adding texts and vectors, and of the structure."""
-    from isoglot import load
-    from isoglot.index import Index
-    from isoglot.index.origin import encode_sentences
-
-    model, steps = load(options.model, device="cpu"), {"encode": Moment(0, 0)}
-
-    def encoding(_: Any, pieces: Iterable[list[str]]) -> Iterator[Table]:
-        for piece in pieces:
-            began = now()
-            vectors = encode_sentences(model, piece)
-            steps["encode"] = Moment(*(a + b for a, b in zip(steps["encode"], now().since(began), strict=True)))
-            yield vectors
-
-    def report(done: int, _: int | None) -> None:
-        if done % (1 << 20) < 1 << 14:
-            print(f"{done:,} sentences, {steps['encode'].wall:.0f} s encoding", file=sys.stderr)
-
-    began = now()
-    with Index.build(model, lines_of(options.sentences, options.rows), folder=folder, encoding=encoding,
-                     progress=report) as index:  # fmt: skip
-        steps["encode and add"] = now().since(began)
-        began = now()
-        index.restructure(options.kind)
-        steps["structure"] = now().since(began)
-        return {"steps": steps, "recall": index.recall, "rows": len(index)}
-
-
-def search_large(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Milliseconds of opening and, for each effort, of a query, and the recall of queries that are not indexed."""
-    from isoglot.index import Index
-    from isoglot.index.table import nearest
-
-    began, figures = now(), dict[str, Any]()
-    with Index.open(folder) as index:
-        opened, texts = now().since(began), [text for _, text in read_texts(str(options.sentences))][-QUERIES:]
-        queries = index.model.encode(texts, normalize_embeddings=True)
-        index.search(queries[:1], 10)
-        found: dict[int, list[Any]] = {effort: [] for effort in options.efforts}
-        for effort, hits in found.items():
-            spent = []
-            for at in range(QUERIES):
-                began = now()
-                hits += index.search(queries[at : at + 1], 10, effort=effort)
-                spent.append(now().since(began))
-            figures[str(effort)] = {
-                name: 1000 * statistics.median(getattr(one, name) for one in spent) for name in ("wall", "cpu")
-            }
-        peak, table, began = memory(peak=True), index._view.table, now()
-        exact = [table[rows] @ query for rows, query in zip(nearest(table, queries, 10), queries, strict=True)]
-        exactly = now().since(began)
-    for effort, lists in found.items():
-        right = [sum(hit.score >= true[-1] - 1e-6 for hit in hits) for hits, true in zip(lists, exact, strict=True)]
-        figures[str(effort)]["recall"] = sum(right) / 10 / QUERIES
-    sizes = {path.name: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    return {"open": opened, "efforts": figures, "peak_mb": peak, "exact_s": exactly, "bytes": sizes}
-
-
-LARGE = {"make": make_large, "use": search_large}
-
-
 def child(task: str, store: str, folder: Path, options: argparse.Namespace) -> subprocess.Popen[str]:
-    names = ("rows", "dim", "piece", "appends", "kind", "model", *(["sentences"] if options.sentences else []))
-    words = [f"--{name}={getattr(options, name)}" for name in names]
-    words += ["--efforts", *map(str, options.efforts)]
+    words = [f"--{name}={getattr(options, name)}" for name in ("rows", "dim", "piece", "appends")]
     command = [sys.executable, __file__, "--one", task, store, str(folder), *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -271,11 +179,6 @@ def main() -> None:
     parser.add_argument("--appends", type=int, default=50)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--stores", nargs="+", default=list(STORES), choices=STORES)
-    parser.add_argument("--sentences", type=Path, help="a file of sentences, for one large index")
-    parser.add_argument("--kind", default="ivf-pq", help="kind of that index")
-    parser.add_argument("--efforts", type=int, nargs="+", default=[16, 32, 64, 128], help="of its searches")
-    parser.add_argument("--model", default="isoglot-static")
-    parser.add_argument("--folder", type=Path, help="where that index is made, and left")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")
     parser.add_argument("--one", nargs=3, metavar=("TASK", "STORE", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -283,13 +186,6 @@ def main() -> None:
         print(json.dumps(one(options.one[0], options.one[1], Path(options.one[2]), options)))
         return
     figures: dict[str, dict[str, Any]] = {}
-    if options.sentences:
-        figures = {task: run(task, "isoglot", options.folder, options) for task in LARGE}
-        text = json.dumps(figures, indent=1)
-        if options.output:
-            options.output.write_text(text, encoding="utf-8")
-        print(text)
-        return
     with tempfile.TemporaryDirectory() as work:
         for store in options.stores:
             folder, small = Path(work) / store, Path(work) / f"{store}-small"

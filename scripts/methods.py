@@ -41,7 +41,7 @@ from isoglot.training.record import inputs_of
 from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training
 from isoglot.wikipedia.entities import titles_of
-from isoglot.wikipedia.names import encode_names
+from isoglot.wikipedia.entity_training import encode_names
 
 if sys.version_info >= (3, 11):
     import tomllib

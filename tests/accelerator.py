@@ -5,8 +5,8 @@ waits for it: a value is read (`item`, `if tensor`, `.cpu()`), the size of a res
 Boolean index, `unique`), or a tensor is copied to it while the host waits. So neither needs a GPU to be tested.
 
 It is PyTorch's backend for others, PrivateUse1. Factories reach it by the fallback of its dispatch key, all other
-operations by the `__torch_dispatch__` of its tensors, in every thread. Its random numbers are its own. What it does not
-simulate: gradients of embeddings are dense, and products under autocast stay in float32.
+operations by the `__torch_dispatch__` of its tensors, in every thread. Its random numbers are its own. Autocast rounds
+the inputs of products, and trained weights once in a pass. Operations that are more than a view are counted.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ SIZED = {
     aten.unique_consecutive.default, aten.bincount.default, aten.equal.default, aten._local_scalar_dense.default,
 }  # fmt: skip
 COPIES = {aten._to_copy.default, aten.copy_.default}
+PRODUCTS = ("linear", "matmul", "addmm", "mm", "bmm", "scaled_dot_product_attention")  # what autocast rounds
 INDEXED = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default}
 
 
@@ -44,6 +45,8 @@ class Sim:
     random: Tensor
     pinned: ClassVar[set[int]] = set()  # where memory is that copies can be made from beside the host's work
     waits: ClassVar[Counter[str]] = Counter()
+    operations: ClassVar[Counter[str]] = Counter()
+    rounded: ClassVar[dict[int, tuple[Tensor, Tensor]]] = {}  # autocast's cache: trained weights and their copies
 
 
 class SimTensor(Tensor):
@@ -55,8 +58,8 @@ class SimTensor(Tensor):
     @staticmethod
     def __new__(cls, raw: Tensor) -> SimTensor:
         made = Tensor._make_wrapper_subclass(
-            cls, raw.shape, strides=raw.stride(), storage_offset=raw.storage_offset(), dtype=raw.dtype,
-            device=torch.device(NAME, 0),
+            cls, raw.shape, strides=torch.empty(raw.shape, device="meta").stride() if raw.is_sparse else raw.stride(),
+            storage_offset=0 if raw.is_sparse else raw.storage_offset(), dtype=raw.dtype, device=torch.device(NAME, 0),
         )  # fmt: skip
         made.raw = raw
         return made
@@ -70,6 +73,24 @@ class SimTensor(Tensor):
 
     def __getitem__(self, key: Any) -> Tensor:
         return super().__getitem__(torch.tensor(key) if isinstance(key, list) else key)  # PyTorch's own fails on a list
+
+    # Row-sparse gradients
+    is_sparse = property(lambda self: self.raw.is_sparse)
+
+    def coalesce(self) -> Tensor:
+        if self.raw.is_coalesced():
+            return self
+        _wait("coalesce")
+        return SimTensor(self.raw.coalesce())
+
+    def indices(self) -> Tensor:
+        return SimTensor(self.raw.indices())
+
+    def values(self) -> Tensor:
+        return SimTensor(self.raw.values())
+
+    def to_dense(self, *_: Any, **__: Any) -> Tensor:
+        return SimTensor(self.raw.to_dense())
 
     def tolist(self) -> Any:
         return self.cpu().tolist()
@@ -108,6 +129,9 @@ def _run(operation: Any, args: Any, kwargs: Any) -> Any:
     plain_args, plain_kwargs = tree_map(_plain, (args, kwargs))
     with torch.inference_mode(False), _own_random(operation):  # a view in that mode has to be what its base is
         result = operation(*plain_args, **plain_kwargs)
+        if there and not operation.is_view:
+            is_cast = operation is aten._to_copy.default and args[0].dtype != result.dtype
+            Sim.operations["cast" if is_cast else operation.overloadpacket.__name__] += 1
         known = {id(given.raw): given for given in inputs}
         return tree_map(lambda made: _wrapped(made, known) if there else made, result)
 
@@ -186,8 +210,29 @@ def _own_random(operation: Any) -> Iterator[None]:
         torch.set_rng_state(outside)
 
 
-def _dense_rows(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse=False):
-    return aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+def _rows(grad, indices, *settings, sparse=False):
+    if sparse or (len(settings) > 3 and settings[3]):
+        return SimTensor(aten.embedding_sparse_backward(grad.raw, indices.raw, *settings[:3]))
+    return aten.embedding_dense_backward(grad, indices, *settings[:3])
+
+
+def _product(operation, *args, **kwargs):
+    """A product under autocast."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+    with torch._C._ExcludeDispatchKeyGuard(keys):
+        args, kwargs = tree_map(_cast, (args, kwargs))
+        return operation(*args, **kwargs)
+
+
+def _cast(value):
+    if not isinstance(value, SimTensor) or value.dtype != torch.float32:
+        return value
+    dtype = torch.get_autocast_dtype(NAME)
+    if not (value.requires_grad and value.is_leaf and torch.is_autocast_cache_enabled()):
+        return value.to(dtype)
+    if id(value) not in Sim.rounded:
+        Sim.rounded[id(value)] = value, value.to(dtype)
+    return Sim.rounded[id(value)][1]
 
 
 @contextmanager
@@ -204,13 +249,17 @@ def simulated() -> Iterator[torch.device]:
         Sim.pinned.add(found.data_ptr())
         return found
 
-    before = Tensor.pin_memory, torch.tensor, torch.Event
-    Tensor.pin_memory, torch.tensor, torch.Event = pinned, from_data, Event
+    def forget() -> None:
+        Sim.rounded.clear()
+        before[-1]()
+
+    before = Tensor.pin_memory, torch.tensor, torch.Event, torch.clear_autocast_cache
+    Tensor.pin_memory, torch.tensor, torch.Event, torch.clear_autocast_cache = pinned, from_data, Event, forget
     try:
         yield torch.device(NAME, 0)
     finally:
         Sim.present = False
-        Tensor.pin_memory, torch.tensor, torch.Event = before
+        Tensor.pin_memory, torch.tensor, torch.Event, torch.clear_autocast_cache = before
 
 
 @contextmanager
@@ -219,6 +268,14 @@ def waits() -> Iterator[Counter[str]]:
     Sim.waits = found = Counter()
     yield found
     Sim.waits = Counter()
+
+
+@contextmanager
+def operations() -> Iterator[Counter[str]]:
+    """How often each operation runs on the device inside the block; changes of the number format are `cast`."""
+    Sim.operations = found = Counter()
+    yield found
+    Sim.operations = Counter()
 
 
 _library: list[torch.library.Library] = []  # registrations end with it
@@ -232,17 +289,19 @@ def _register() -> None:
     })()  # fmt: skip
     module = SimpleNamespace(
         is_available=lambda: Sim.present, is_initialized=lambda: True, device_count=lambda: 1,
-        current_device=lambda: 0, _is_in_bad_fork=lambda: False, is_bf16_supported=lambda including_emulation: True,
+        current_device=lambda: 0, _is_in_bad_fork=lambda: False, is_bf16_supported=lambda including_emulation: False,
         manual_seed_all=lambda seed: None, get_amp_supported_dtype=lambda: [torch.bfloat16, torch.float16],
         get_rng_state=lambda *_: Sim.random.clone(), set_rng_state=lambda state, *_: setattr(Sim, "random", state),
     )  # fmt: skip
     backend_registration._setup_privateuseone_for_python_backend(NAME, module, hook)
-    # Two parts of PyTorch's own would come first: `arange` resizes what it fills, sparse rows are tensors of their own.
+    # Two parts of PyTorch's own would come first: `arange` resizes what it fills, sparse rows are no `SimTensor`.
     made = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     made[0].fallback(_run_with, "PrivateUse1")
     made[0].fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     for name in ("default", "start", "start_step"):
         operation = getattr(aten.arange, name)
         made[1].impl(operation, partial(_run_with, operation), "PrivateUse1")
-    made[1].impl("embedding_backward", _dense_rows, "AutogradPrivateUse1")
+    made[1].impl("embedding_backward", _rows, "AutogradPrivateUse1")
+    for name in PRODUCTS:
+        made[1].impl(name, partial(_product, getattr(aten, name)), "AutocastPrivateUse1")
     _library.extend(made)

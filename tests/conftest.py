@@ -107,7 +107,7 @@ def _trained(kind: str) -> str:
 def build_transformer(
     kind: str = "bpe", *, family: str = "bert", seed: int = 0, **settings: object
 ) -> TransformerEncoder:
-    """Two random layers of 16 dims (`bert`, `xlm-roberta` or `distilbert`) under a toy tokenizer."""
+    """Two random layers of 16 dims (`bert`, `xlm-roberta`, `distilbert` or `mpnet`) under a toy tokenizer."""
     import transformers
 
     tokenizer = transformers.PreTrainedTokenizerFast(
@@ -131,6 +131,9 @@ def build_transformer(
     if family == "xlm-roberta":
         config = transformers.XLMRobertaConfig(type_vocab_size=1, **common, **widths)
         return TransformerEncoder(transformers.XLMRobertaModel(config), tokenizer, **settings)
+    if family == "mpnet":
+        config = transformers.MPNetConfig(**{**common, "pad_token_id": 1}, **widths)
+        return TransformerEncoder(transformers.MPNetModel(config), tokenizer, **settings)
     config = transformers.BertConfig(**common, **widths)
     return TransformerEncoder(transformers.BertModel(config), tokenizer, **settings)
 

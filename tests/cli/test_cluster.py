@@ -24,6 +24,7 @@ from isoglot.cli.index import index
 from isoglot.cli.pairs import mine as command
 from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, SearchError
 from isoglot.encoders import StaticEncoder
+from isoglot.index import table as tables
 from isoglot.mining import pipeline as cluster
 from isoglot.scale import Cluster, open_shards
 
@@ -107,6 +108,26 @@ def test_an_index_made_in_pieces_is_that_of_the_plain_command(project, here):
         run("index", "model", "eng=a.eng", "-o", "pieces", "--cores", 2)
     with pytest.raises(SearchError, match="--device"):
         run("index", "model", "eng=a.eng", "-o", "pieces", "--ray", "auto", "--device", "cpu")
+
+
+def test_merged_shards_are_the_index_of_the_plain_command(project, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS", 7)
+    words = ("index", "model", "eng=a.eng", "deu=a.eng", "--prompt", "the ", "-o")
+    run(*words, "plain")
+    for number in (3, 1):
+        err = run(*words, "merged", "--shard", f"{number}/3", "--cores", 2)
+    assert "42 sentences added; 42 in the index (flat)" in err
+    with pytest.raises(SearchError, match="run the same command again with --shard 2/3"):
+        run("index", "-o", "merged", "--merge")
+    run(*words, "merged", "--shard", "2/3")
+    Path("model").rename("moved")
+    with pytest.raises(SearchError, match="pass its new place"):
+        run("index", "-o", "merged", "--merge")
+    assert not Path("merged").exists()
+    err = run("index", "moved", "-o", "merged", "--merge")
+    assert "120 sentences added; 120 in the index (flat)" in err
+    for name in ("vectors.npy", "index.sqlite"):
+        assert (Path("merged") / name).read_bytes() == (Path("plain") / name).read_bytes()
 
 
 @pytest.mark.parametrize(

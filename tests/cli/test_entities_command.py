@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -91,12 +89,6 @@ def test_one_of_the_two(folder, words):
     result = invoke(folder, *words)
     assert result.exit_code == 2
     assert "--model, or --train and --dump" in " ".join(result.output.split())
-
-
-def test_its_options_need_no_numpy():
-    code = "import sys; import isoglot.cli.wikipedia; print([m for m in ('torch', 'numpy') if m in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"
 
 
 def test_vectors_of_names(folder, toy_static):

@@ -14,8 +14,7 @@ import pytest
 from test_loop import RECIPE, write_corpus
 
 import isoglot
-from isoglot.cli import completion
-from isoglot.cli.main import app, main
+from isoglot.cli.main import app, main, make_completion
 
 
 @pytest.fixture
@@ -129,31 +128,23 @@ def test_seeds_give_mean_and_deviation(project, run):
     assert json.loads((project / "runs" / "seeds.json").read_text())["n"] == 2
 
 
-def broken(project, name):
-    """A corpus with one fault; gives what the message must hold."""
-    path = project / "pairs.tsv"
-    text = path.read_bytes()
-    faults = {
-        "missing column": (text + b"only one\n", "pairs.tsv:122"),
-        "cut gz": (gzip.compress(text * 50)[:-40], "pairs.tsv"),
-    }
-    path.write_bytes(faults[name][0])
-    return faults[name][1]
-
-
-@pytest.mark.parametrize("fault", ["missing column", "cut gz"])
-def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
-    where = broken(project, fault)
+@pytest.mark.parametrize(
+    ("spoil", "where"),
+    [
+        (lambda text: text + b"only one\n", "pairs.tsv:122"),
+        (lambda text: gzip.compress(text * 50)[:-40], "pairs.tsv"),
+    ],
+)
+def test_a_bad_corpus_is_one_line_with_its_place(project, run, spoil, where):
+    text = (project / "pairs.tsv").read_bytes()
+    (project / "pairs.tsv").write_bytes(spoil(text))
     code, out, err = run("train", "tiny.toml", "--output", "run")
     last = err.strip().splitlines()[-1]
     assert (code, out) == (1, "")
     assert last.startswith("isoglot: ")
     assert where in last
     assert "Traceback" not in err
-    write_again = project / "again"
-    write_again.mkdir()
-    write_corpus(write_again)
-    (project / "pairs.tsv").write_bytes((write_again / "pairs.tsv").read_bytes())
+    (project / "pairs.tsv").write_bytes(text)
     assert run("train", "tiny.toml", "--output", "run", "--set", "steps=1")[0] == 0  # the folder is not burnt
 
 
@@ -166,17 +157,6 @@ def test_debug_shows_where_an_error_came_from(project, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["isoglot", "--debug", "recipe", "check", "nosuch"])
     with pytest.raises(Exception, match="neither a file"):
         main()
-
-
-def test_recipes_are_listed_shown_and_checked(project, run):
-    code, out, _ = run("recipe", "list")
-    assert code == 0
-    assert {"demo/pairs", "demo/groups", "start/static", "start/transformer"} <= {
-        line.split()[0] for line in out.splitlines()
-    }
-    assert run("recipe", "show", "start/static")[1].startswith("#")
-    for name in ("demo/pairs", "demo/groups", "tiny.toml"):
-        assert run("recipe", "check", name)[0] == 0
 
 
 def test_a_recipe_is_shown_whole_or_as_its_file(project, run):
@@ -216,12 +196,12 @@ def test_the_shell_completes_names(project, run, monkeypatch, words, expected):
 
 
 def test_names_to_complete_are_kept(project, monkeypatch):
-    assert "tatoeba" in completion.completed("task", "")
+    assert "tatoeba" in make_completion("task")("")
     kept = project / "cache" / "names.json"
     kept.write_text('{"task": ["kept"]}')
-    assert completion.completed("task", "tatoeba,k") == ["tatoeba,kept"]
+    assert make_completion("task")("tatoeba,k") == ["tatoeba,kept"]
     kept.write_text("damaged")
-    assert "tatoeba" in completion.completed("task", "")
+    assert "tatoeba" in make_completion("task")("")
 
 
 def test_the_version_is_shown_without_torch_too(monkeypatch, capsys):

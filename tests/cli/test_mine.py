@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from command_line import runner
 
-from conftest import build_tokenizer
 from isoglot.cli.pairs import mine as command
 from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
-from isoglot.encoders import StaticEncoder
 from isoglot.mining.pipeline import size_of
 from isoglot.search import mine, tune
 
@@ -60,13 +58,6 @@ def test_tables_are_mined_as_their_column_of_text(project):
     found = list(read_tsv("again.csv", languages="en,de"))
     assert [list(group.texts) for group in found] == [cells[1:] for cells in table("pairs.tsv")]
     assert found[0].langs == ("eng", "deu")
-
-
-def test_the_device_and_the_precision_of_encoding_are_reported(project):
-    StaticEncoder.create(build_tokenizer(), 8, seed=1).save("model")
-    err = run("model", "a.eng", "b.deu", "-o", "pairs.tsv", "--device", "cpu")
-    assert "device: cpu" in err
-    assert ", float32\n" in err
 
 
 @pytest.mark.parametrize(

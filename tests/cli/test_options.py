@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from isoglot.cli.options import imported
+from isoglot.cli.options import import_function
 from isoglot.core.errors import IsoglotError
 
 
 def test_a_function_is_imported():
-    assert imported("--function", "math:sqrt", "module:name") is math.sqrt
+    assert import_function("--function", "math:sqrt", "module:name") is math.sqrt
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_what_a_module_raises_is_an_import_error(code, message, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(IsoglotError, match=f"--function {name}:f: {message}.*; pass module:name"):
-        imported("--function", f"{name}:f", "module:name")
+        import_function("--function", f"{name}:f", "module:name")

@@ -13,7 +13,7 @@ from command_line import as_function, runner
 
 from isoglot.cli import models, pairs, signatures, training, wikipedia
 from isoglot.cli.signatures import Of, expand_options
-from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import IsoglotError
 
 SOURCE = '''
@@ -28,7 +28,7 @@ class Options:
     names  names of things. For Python, a list
     """
 
-    size: Annotated[float, Minimum(1)] | None = None
+    size: Annotated[float, Range(1)] | None = None
     names: Sequence[str] = ()
     other: Options | None = None
 
@@ -52,7 +52,7 @@ def work(
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    monkeypatch.setattr(signatures, "_ROOT", tmp_path)
+    monkeypatch.setattr(signatures, "ROOT", tmp_path)
     (tmp_path / "cli").mkdir()
     (tmp_path / "cli" / "values.py").write_text("FEW = 2\n")
     (tmp_path / "module.py").write_text(SOURCE)
@@ -100,7 +100,7 @@ def verb(
     *,
     settings: Annotated[dict[str, Any], Of("module:Options")],
     number: Annotated[PositiveInt, typer.Option("-n")] = 1,
-    share: Annotated[float, Minimum(0)] | None = None,
+    share: Annotated[float, Range(0)] | None = None,
     flag: bool = False,
 ) -> None:
     """Do it.

@@ -7,23 +7,31 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 from serving import ask, started
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
 from typer.testing import CliRunner
 
-from accelerator import simulated, waits
-from conftest import SENTENCES
+from accelerator import Sim, SimTensor, operations, simulated, waits
+from conftest import SENTENCES, build_transformer
 from isoglot.cli.main import app
 from isoglot.core.errors import CheckpointError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import load
 from isoglot.encoders.device import random_state
+from isoglot.index import table as tables
 from isoglot.objectives import OBJECTIVES, InfoNCE
+from isoglot.search import device as searching
+from isoglot.search import neighbours
 from isoglot.training import loop
 from isoglot.training.loop import run
 from isoglot.training.memory import fit_graphs
@@ -33,6 +41,17 @@ from isoglot.training.step import Chunks, StepLimits, backward, train_step
 from toys import ToyEncoder, toy_batch, toy_objective
 
 ONE, MANY = 10**9, 12  # tokens of a chunk: one chunk, a dozen chunks
+
+
+class Sizes(TorchDispatchMode):
+    """The most numbers of a tensor that is made on the device."""
+
+    largest = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        made = operation(*args, **kwargs or {})
+        self.largest = max([self.largest, *(part.numel() for part in tree_iter(made) if isinstance(part, SimTensor))])
+        return made
 
 
 @pytest.fixture
@@ -103,44 +122,138 @@ def test_a_move_of_the_loop(device):
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("chunk", [ONE, MANY])
-def test_a_move_of_a_transformer(device, files, chunk):
-    """Prepared by the thread of the batches, in one chunk and in many, twice: the host waits for the values alone."""
+FAMILIES = ("bert", "xlm-roberta", "distilbert", "mpnet")
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens a toy transformer of a family from its folder, as training does."""
+
+    def open_(family="bert", **settings):
+        if not (tmp_path / family).exists():
+            build_transformer(family=family).save(tmp_path / family)
+        return load(tmp_path / family, device="cpu", **settings)
+
+    return open_
+
+
+def prepared(encoder, limits):
+    """A stream of one batch of sentences, whose chunks the thread of the batches has made."""
+    batch = example()
+    batch = replace(batch, tokens=encoder.tokenize([SENTENCES[at % 7] for at in range(len(batch))]))
+    with ThreadPoolExecutor(1) as maker:
+        chunks = maker.submit(Chunks.of, encoder, batch.tokens, limits).result()
+    stream = Given("info_nce", encoder, encoder.device)
+    stream.next = lambda: (batch, chunks)
+    return stream
+
+
+def moves(encoder, limits, count=2):
+    """The waits of each of `count` steps of a run, in which nothing is padded, and the operations of the last one."""
     from isoglot.training import optimizer
 
+    stream, found = prepared(encoder, limits), []
+    # The bias of keys has no gradient but for rounding, which a small eps makes large.
+    settings = OptimizerSettings(lr=0.01, eps=1e-3, precision="fp32")
+    adam = optimizer.build([encoder, stream.objective], settings)
+    for _ in range(count):
+        with operations() as ran, patch.object(Tokens, "padded", side_effect=AssertionError):
+            with waits() as early:
+                result = train_step(encoder, [stream], adam, limits, lr=0.01, clip=settings.clip)
+            with waits() as late:
+                result.read()
+        assert all(line.endswith(" coalesce") for line in early), (
+            early
+        )  # the next step is queued before values are read
+        found.append(early + late)
+    return found, ran
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("chunk", [ONE, MANY])
+def test_a_move_of_a_transformer(device, opened, family, chunk):
+    """In one chunk and in many, twice: the host waits once a step."""
     states = []
     for place in (torch.device("cpu"), device):
-        encoder = load(files / "transformer", dropout=0.0, device="cpu").to(place).train()
-        batch = example()
-        batch = replace(batch, tokens=encoder.tokenize([SENTENCES[at % 7] for at in range(len(batch))]))
-        stream, limits = Given("info_nce", encoder, place), StepLimits(chunk, 0)
-        with ThreadPoolExecutor(1) as maker:
-            chunks = maker.submit(Chunks.of, encoder, batch.tokens, limits).result()
-        assert len(chunks.pieces) == 1 or chunk == MANY
-        stream.next = lambda found=(batch, chunks): found
-        settings = OptimizerSettings(lr=0.01, precision="fp32")
-        adam = optimizer.build([encoder, stream.objective], settings)
-        for _ in range(2):
-            with waits() as waited:
-                result = train_step(encoder, [stream], adam, limits, lr=0.01, clip=settings.clip)
-            assert not waited
-            with waits() as waited:
-                result.read()
+        encoder = opened(family, dropout=0.0).to(place).train()
+        for waited in moves(encoder, StepLimits(chunk, 0))[0]:
             assert sum(waited.values()) == (place == device), waited
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
     for one, other in zip(*states, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "first-last"])
-def test_inference_of_a_transformer(device, toy_transformer, pooling):
-    encoder = toy_transformer(pooling=pooling)
+def test_chunks_are_made_in_memory_that_copies_do_not_wait_for(device, opened):
+    encoder = opened().to(device)
+    for piece in prepared(encoder, StepLimits(MANY, 0)).next()[1].pieces:
+        assert all(part.data_ptr() in Sim.pinned for part in piece.table if part is not None)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dropout_is_replayed(device, opened, family):
+    """The gradient of many chunks that are embedded twice is that of a kept graph."""
+    grads = []
+    for graph in (0, ONE):
+        encoder = opened(family, dropout=0.3).to(device).train()
+        Sim.random = torch.Generator().manual_seed(1).get_state()
+        batch = replace(example(), tokens=encoder.tokenize([SENTENCES[at % 7] for at in range(len(example()))]))
+        backward(encoder, toy_objective("info_nce", encoder).to(device), batch, StepLimits(MANY, graph))
+        grads.append([weight.grad.cpu() for weight in encoder.parameters() if weight.grad is not None])
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "tables"), [("transformer", 1), ("static", 2)])
+def test_row_sparse_gradients_wait_once_more(device, opened, toy_static, kind, tables):
+    """The number of rows depends on values; each table with such gradients is one wait, and no row is read."""
+    states = []
+    for place in (torch.device("cpu"), device):
+        encoder = opened(dropout=0.0, sparse_embeddings=True) if kind == "transformer" else deepcopy(toy_static)
+        found, _ = moves(encoder.to(place).train(), StepLimits(MANY, 0))
+        for waited in found:
+            assert sum(waited.values()) == (tables + 1) * (place == device), waited
+            assert sum(n for what, n in waited.items() if what.endswith(" coalesce")) == tables * (place == device)
+        states.append([weight.cpu() for weight in encoder.state_dict().values()])
+    for one, other in zip(*states, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operations_of_a_layer(device, opened, family, monkeypatch):
+    """Those that a layer adds to a step in bfloat16, of one chunk and for each further one: every weight is seen.
+
+    Attention is here some fifty operations of which a device makes few.
+    """
+    monkeypatch.setattr("isoglot.encoders.rounding._CASTING", (device.type,))
+    monkeypatch.setattr("isoglot.data.tokens._WORTH", 1)
+    ran = {}
+    for layers in (1, 2):
+        for chunk in (ONE, 60):
+            encoder = opened(family, layers=layers, dropout=0.0).to(device).train()
+            limits = StepLimits(chunk, ONE, precision="bfloat16")
+            pieces = len(prepared(encoder, limits).next()[1].pieces)
+            ran[layers, chunk] = moves(encoder, limits)[1]
+
+    def added(name=None):
+        counts = {key: ran[key].total() if name is None else ran[key][name] for key in ran}
+        one, many = (counts[2, chunk] - counts[1, chunk] for chunk in (ONE, 60))
+        return one, (many - one) / (pieces - 1)
+
+    casts, operations = {"mpnet": ((46, 38), (106, 112))}.get(family, ((43, 35), (106, 111)))
+    for most, found in ((casts, added("cast")), (operations, added()), ((3, 1), added("cat"))):
+        assert all(some <= limit for some, limit in zip(found, most, strict=True)), (found, most, ran)
+
+
+@pytest.mark.parametrize(
+    ("family", "pooling"), [*((family, "mean") for family in FAMILIES), ("bert", "max"), ("bert", "first-last")]
+)
+def test_inference_of_a_transformer(device, opened, family, pooling):
+    encoder = opened(family, pooling=pooling)
     here = encoder.encode(SENTENCES)
     encoder.to(device)
     with waits() as waited:
         there = encoder.encode(SENTENCES, batch_size=2)
-    # For each of five chunks: its vectors, and the mask, which transformers read.
-    assert sum(waited.values()) == 2 * 5, waited
+    assert sum(waited.values()) == 5, waited  # for the vectors of each of five chunks
     np.testing.assert_allclose(there, here, atol=1e-6)
     assert encoder.encode(SENTENCES, convert_to_tensor=True).device == device
 
@@ -353,6 +466,34 @@ def test_verbs_wait_for_the_vectors_of_a_chunk_alone(files, device, model, monke
         (few, chunks), (all_of_them, more) = found
         assert more > chunks > 0
         assert all_of_them - few == more - chunks, (words, waited)
+
+
+def test_a_search_waits_once_for_each_block(device, monkeypatch):
+    """And never for a copy to the device, where the largest tensor belongs to a tile."""
+    side, dim, k = 64, 24, 3
+    monkeypatch.setattr(searching, "SIDE", side)
+    monkeypatch.setattr(searching, "STRIPE", 2 * side * dim)
+    x, y = np.random.default_rng(0).integers(-2, 3, (2, 640, dim)).astype(np.float32)
+    expected = neighbours(x, y, k)
+    with waits() as found, Sizes() as sizes:
+        there = neighbours(x, y, k, device=str(device))
+    for one, other in zip(there, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    blocks, stripes, by_kind = 10, 5, Counter[str]()
+    for what, count in found.items():
+        by_kind[what.split(maxsplit=1)[1]] += count
+    # The two pieces of each stripe and the blocks that pass by it, without the first two. Results: two tables of each.
+    assert by_kind == {"event": stripes * (2 + blocks) - 2, "copied to the host": 2 * (stripes + 1)}
+    assert sizes.largest == side * (side + k) < x.size
+
+
+def test_an_index_finds_many_queries_on_the_device(device):
+    rng = np.random.default_rng(0)
+    rows, queries = (rng.integers(-2, 3, (size, 6)).astype(np.float32) for size in (9000, 70))
+    with waits() as found:
+        there = tables.nearest(tables.Table(rows), queries, 5, device=str(device))
+    np.testing.assert_array_equal(there, tables.nearest(tables.Table(rows), queries, 5))
+    assert sum(found.values()) == 2 + 1  # the queries and three blocks, without two; the result
 
 
 def test_training_has_the_log_of_the_cpu(files, device):

@@ -115,7 +115,7 @@ ANSWERED = {
         "use a transformer",
     ),
     "an unknown output": (lambda m: m.encode(LEFT, output_value="tokens"), ValueError, "token_embeddings"),
-    "all outputs": (lambda m: m.encode(LEFT, output_value=None), TypeError, "must be a string"),
+    "all outputs": (lambda m: m.encode(LEFT, output_value=None), TypeError, "must be .*token_embeddings"),
     "another similarity": (lambda m: setattr(m, "similarity_fn_name", "dot"), ValueError, "is the cosine, got 'dot'"),
     "a misspelt setting": (lambda m: m.encode(LEFT, batchsize=2), TypeError, "did you mean 'batch_size'"),
     "texts to the module": (lambda m: m(LEFT), TypeError, r"encoder\.encode\(texts\)"),

@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 from command_line import as_function
 
-import isoglot
 from isoglot.cli.models import fit as fit_verb
 from isoglot.core.errors import IsoglotError, nearest
 from isoglot.data.languages import canonical
-from isoglot.data.readers import check as check_reader
-from isoglot.data.sets import find
 from isoglot.evaluation.run import plan
 from isoglot.report.plot import plot
 from isoglot.training.recipe import load, parse
@@ -18,31 +15,18 @@ from isoglot.training.recipe import load, parse
 fit = as_function(fit_verb)
 
 STREAM = {"sources": [{"reader": "tsv", "path": "a.tsv"}], "objectives": [{"name": "info_nce"}]}
-REST = {"name": "a", "epochs": 1, "encoder": {"kind": "static"}, "optimizer": {"lr": 0.1}}
-
-
-def of_recipe(**stream):
-    from isoglot.training.recipes import check
-
-    return check(parse(REST | {"streams": [STREAM | stream]}), name="a")
+RECIPE = {"name": "a", "epochs": 1, "encoder": {"kind": "static"}, "optimizer": {"lr": 0.1}, "streams": [STREAM]}
 
 
 @pytest.mark.parametrize(
     ("call", "known"),
     [
-        (lambda: isoglot.load("Multilingual-E5-smal"), "multilingual-e5-small"),
-        (lambda: plan(["STS17"]), "sts17"),
         (lambda: plan(["tatoba"]), "tatoeba"),
         (lambda: canonical("English"), "eng"),
         (lambda: canonical("ddu"), "deu"),
         (lambda: load("start/statc"), "start/static"),
-        (lambda: of_recipe(objectives=[{"name": "infonce"}]), "info_nce"),
-        (lambda: of_recipe(objectives=[{"name": "info_nce", "temprature": 1}]), "temperature"),
-        (lambda: of_recipe(batchng={}), "batching"),
-        (lambda: parse(REST | {"streams": [STREAM], "encoder": {"kind": "Statik"}}), "static"),
-        (lambda: check_reader("tvs", {}), "tsv"),
-        (lambda: check_reader("tsv", {"language": ""}), "languages"),
-        (lambda: find("tatoeba-lazer"), "tatoeba-laser"),
+        (lambda: parse(RECIPE | {"streams": [STREAM | {"batchng": {}}]}), "batching"),
+        (lambda: parse(RECIPE | {"encoder": {"kind": "Statik"}}), "static"),
         (lambda: fit("whitning", "model", "a.txt", "out"), "whitening"),
         (lambda: plot(lambda texts: texts, ["a", "b", "c"], method="tsn"), "tsne"),
     ],

@@ -34,6 +34,19 @@ def killed_before(change, work, *, by=None):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def kill_at_every_change(work, check, *, by=None):
+    """Kill the work before each change of the file system; `check` is called after each, and after an unkilled run.
+
+    Returns the number of changes.
+    """
+    for change in range(1, 200):
+        ended = killed_before(change, work, by=by)
+        check()
+        if ended:
+            return change - 1
+    raise AssertionError("it never ends")
+
+
 def tree(folder):
     """The content of all files of a folder, by their paths."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

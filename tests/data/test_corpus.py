@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 import os
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, TimeoutError
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from killed import killed_before
 
 from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data import Group
 from isoglot.data.batching import Mixing
-from isoglot.data.corpus import Corpus, FileSource, MemorySource, build_table
+from isoglot.data.corpus import Corpus, FileSource, MemorySource, Spool, build_table, counted
 from isoglot.training import recipe as recipes
 from isoglot.training.train import train
 from toys import ToyEncoder
@@ -37,11 +40,15 @@ def tsv(path, lines):
     return path
 
 
+def table(corpus, cache, report=lambda _: None, **settings):
+    return build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=cache, report=report, **settings)
+
+
 def test_data_in_memory_are_filtered_counted_and_tokenised(tmp_path):
     words = []
     corpus = Corpus([MemorySource(iter(PAIRS), ("en", "de"))], languages=("eng", "deu"))
-    table = build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
-    assert (len(table), table.sentences, table.languages) == (2, 4, ["eng", "deu"])
+    made = table(corpus, tmp_path, words.append)
+    assert (len(made), made.sentences, made.languages) == (2, 4, ["eng", "deu"])
     assert list(corpus.texts()) == [text for pair in PAIRS[:2] for text in pair]
     assert "3 read, 1 repeated, 2 kept" in words[0]
 
@@ -53,6 +60,10 @@ def test_a_table_is_kept_until_the_data_or_a_setting_changes(tmp_path):
     assert digest() == digest(list(PAIRS)) == digest(name="other")
     others = [digest(PAIRS[:2]), digest(join=True), digest(deduplicate=False), digest(languages=("eng",))]
     assert len({digest(), digest(langs=("en", "fr")), *others}) == 6
+    digests = {Corpus([MemorySource(PAIRS, mixing=Mixing(sample=size))]).digest() for size in range(3)}
+    assert len(digests) == 3
+    drawn_later = Mixing(weight=2.0, cap=5, most=3)  # when batches are made
+    assert Corpus([MemorySource(PAIRS, mixing=drawn_later)]).digest() in digests
     path = tsv(tmp_path / "a.tsv", ["a\tb"])
     before = Corpus([FileSource("tsv", path, name="a")]).digest()
     tsv(path, ["a\tc"])
@@ -83,26 +94,17 @@ def test_a_sample_is_drawn_by_its_seed_after_leaks_and_before_duplicates(tmp_pat
     assert len(drawn(sample=1000)[0]) == 98
 
 
-def test_samples_make_tables_of_their_own():
-    digests = {
-        Corpus([MemorySource(PAIRS, mixing=Mixing(**sample))]).digest() for sample in [{}, {"sample": 1}, {"sample": 2}]
-    }
-    assert len(digests) == 3
-    drawn_later = Mixing(weight=2.0, cap=5, most=3)  # when batches are made
-    assert Corpus([MemorySource(PAIRS, mixing=drawn_later)]).digest() in digests
-
-
 def test_what_is_left_out_is_counted_for_each_source(tmp_path):
     words = []
     corpus = Corpus([MemorySource(PAIRS, name="a"), MemorySource(PAIRS, name="b")])
     for _ in range(2):  # built, then opened
-        build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
+        table(corpus, tmp_path, words.append)
     assert corpus.counts["a"] == {"read": 3, "repeated": 1, "kept": 2}
     assert corpus.counts["b"] == {"read": 3, "repeated": 3, "kept": 0}
     assert words[0] == words[1]
     assert "6 read, 4 repeated, 2 kept" in words[0]
     joined = Corpus([MemorySource(PAIRS, name="a"), MemorySource([("Thanks.", "Merci.")], name="b")], join=True)
-    build_table(joined, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
+    table(joined, tmp_path)
     assert (joined.counts["a"]["read"], joined.counts["b"]["read"], joined.counts["joined"]["kept"]) == (3, 1, 2)
 
 
@@ -121,13 +123,43 @@ def test_text_is_read_once_for_a_tokenizer_and_a_table(tmp_path, join):
     sources = [Read(PAIRS, ("en", "de"), name="a"), Read([PAIRS[0]], ("en", "de"), name="b")]
     corpus = Corpus(sources, join=join)
     assert list(corpus.texts()) == [text for pair in PAIRS[:2] for text in pair]
-    table = build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=silent)
+    assert len(table(corpus, tmp_path)) == 2
     assert [source.times for source in sources] == [1, 1]
-    assert len(table) == 2
     assert [corpus.counts[name]["repeated"] for name in "ab"] == [1, 1]
     corpus.release()
     assert len(list(corpus.texts())) == 4
     assert [source.times for source in sources] == [2, 2]
+
+
+WORDS = st.lists(st.text(alphabet=st.characters(), max_size=9), max_size=3).map(tuple)
+EXTRAS = st.dictionaries(st.text(max_size=3), st.floats(allow_nan=False) | st.tuples(st.integers()), max_size=2)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, st.text(max_size=9), EXTRAS), max_size=4))
+def test_groups_in_a_temporary_file_are_read_again_and_again(tmp_path_factory, rows):
+    groups = [
+        Group(texts, ("eng",) * len(texts), key, hard, ("und",) * len(hard), more) for texts, hard, key, more in rows
+    ]
+    spool = Spool(tmp_path_factory.getbasetemp() / "text")
+    assert list(spool.write(groups, Counter())) == groups
+    assert spool.complete
+    assert list(spool.read()) == list(spool.read()) == groups
+    spool.close()
+
+
+def test_a_temporary_file_has_blocks_and_the_counts_at_its_end_and_no_name(tmp_path):
+    spool, shares, counts = Spool(tmp_path), [], Counter()
+    every = [Group((f"text {number}",), ("eng",)) for number in range(3 * 4096 + 5)]
+    writing = spool.write(counted(every, counts, "read"), counts)
+    next(writing)
+    assert not spool.complete
+    assert sum(1 for _ in writing) == len(every) - 1
+    counts["read"] += 1
+    assert (spool.complete, spool.counts) == (True, {"read": len(every)})
+    assert list(spool.read(shares.append)) == every
+    assert len(shares) == 4
+    assert sum(shares) == pytest.approx(1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_after_an_abandoned_reading_everything_is_read_again():
@@ -175,15 +207,12 @@ def test_one_corrupt_source_of_five_ends_a_run_before_the_tokenizer_is_trained(
     assert all(part in str(error.value) for part in parts), error.value
 
 
-def test_checking_reads_the_first_groups_only(tmp_path):
+def test_checking_reads_the_first_groups_only_and_memory_too(tmp_path):
     path = tsv(tmp_path / "a.tsv", ["a\tb"] * 150 + ["a"])
     corpus = Corpus([FileSource("tsv", path, name="a")])
     corpus.check(100)
     with pytest.raises(CorpusError, match=r"a\.tsv:152"):
         corpus.check(200)
-
-
-def test_memory_is_checked_too():
     with pytest.raises(CorpusError, match="row 2"):
         Corpus([MemorySource([("a", "b"), ("c", "")])]).check()
     assert list(MemorySource(["a"], "de").groups(None)) == [Group(("a",), ("deu",))]
@@ -198,16 +227,10 @@ def test_progress_counts_the_bytes_on_disk(tmp_path, packed, monkeypatch):
         path.write_bytes(gzip.compress((tmp_path / "a.tsv").read_bytes()))
     seen = []
     corpus = Corpus([FileSource("tsv", path, name="a")])
-    build_table(
-        corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=silent, progress=lambda *n: seen.append(n)
-    )
+    table(corpus, tmp_path, progress=lambda *state: seen.append(state))
     assert len(seen) > 3
     assert seen == sorted(seen)
     assert seen[-1] == (path.stat().st_size, path.stat().st_size)
-
-
-def silent(_):
-    pass
 
 
 def test_a_table_whose_building_fails_or_is_killed_leaves_nothing(tmp_path):
@@ -217,8 +240,7 @@ def test_a_table_whose_building_fails_or_is_killed_leaves_nothing(tmp_path):
                 yield from super().groups(counts)
                 end()
 
-        corpus = Corpus([Ending(PAIRS, ("en", "de"))])
-        return build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path / "cache", report=silent)
+        return table(Corpus([Ending(PAIRS, ("en", "de"))]), tmp_path / "cache")
 
     with pytest.raises(ZeroDivisionError):
         build(lambda: 1 / 0)
@@ -243,8 +265,7 @@ def test_runs_that_need_one_table_build_it_once(tmp_path):
             raise AssertionError
 
     def build(kind):
-        corpus = Corpus([kind(PAIRS, ("en", "de"))])
-        return len(build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=silent))
+        return len(table(Corpus([kind(PAIRS, ("en", "de"))]), tmp_path))
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(build, Slow)

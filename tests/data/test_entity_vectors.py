@@ -49,11 +49,8 @@ def test_text_formats(folder, form):
     assert rows(aligned) == EXPECTED  # two entities are labelled Springfield, so the title tells neither
     assert aligned.vectors.dtype == np.float32
     assert aligned.missing == ("Q3", "Q4", "Q5")
-
-
-def test_compressed_text(folder):
     packed = folder / "vectors.txt.bz2"
-    packed.write_bytes(bz2.compress(write(folder / "vectors.txt").read_bytes()))
+    packed.write_bytes(bz2.compress((folder / "vectors.txt").read_bytes()))
     assert rows(align(packed, folder)) == EXPECTED
 
 

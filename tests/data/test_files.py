@@ -46,32 +46,21 @@ def test_lines_come_back_numbered_from_one(tmp_path_factory, kind, lines, end):
     assert list(read_lines(path)) == list(enumerate(lines, 1))
 
 
-def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("a\u2028b\x85c\x0bd\x1ce\re\nf\ng\r".encode())
-    assert texts(path) == ["a\u2028b\x85c\x0bd\x1ce\re", "f", "g"]
+LINES = {
+    "line feeds alone end lines": ("a\u2028b\x85c\x0bd\x1ce\re\nf\ng\r", ["a\u2028b\x85c\x0bd\x1ce\re", "f", "g"]),
+    "mark and carriage returns are stripped": ("\ufeffone\r\n\r\ntwo\r\n", ["one", "", "two"]),
+    "longer than a block": (f"a\n{'ü' * 700_001}\nb\n{'ü' * 700_001}", ["a", "ü" * 700_001, "b", "ü" * 700_001]),
+    "compressed.txt": (gzip.compress(b"one\n", mtime=0), ["one"]),  # told by the first bytes, not by the name
+    "plain.gz": ("two\n", ["two"]),
+    "name.txt": ("BZhang is a name\n", ["BZhang is a name"]),
+}
 
 
-def test_carriage_returns_and_byte_order_mark_are_stripped(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\r\n")
-    assert texts(path) == ["one", "", "two"]
-
-
-def test_lines_longer_than_a_block(tmp_path):
-    path = tmp_path / "a.txt"
-    long = "ü" * 700_001
-    path.write_text(f"a\n{long}\nb\n{long}", encoding="utf-8")
-    assert list(read_lines(path)) == [(1, "a"), (2, long), (3, "b"), (4, long)]
-
-
-def test_the_first_bytes_tell_the_compression_not_the_name(tmp_path):
-    (tmp_path / "a.txt").write_bytes(gzip.compress(b"one\n"))
-    (tmp_path / "b.gz").write_bytes(b"two\n")
-    (tmp_path / "c.txt").write_bytes(b"BZhang is a name\n")
-    assert texts(tmp_path / "a.txt") == ["one"]
-    assert texts(tmp_path / "b.gz") == ["two"]
-    assert texts(tmp_path / "c.txt") == ["BZhang is a name"]
+@pytest.mark.parametrize("name", LINES)
+def test_what_a_line_is(tmp_path, name):
+    content, lines = LINES[name]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert texts(tmp_path / name) == lines
 
 
 @pytest.mark.parametrize("kind", ["gz", "xz", "bz2"])
@@ -120,12 +109,9 @@ def test_an_empty_file_is_an_error(tmp_path, content):
         texts(tmp_path / "a")
 
 
-def test_blocks_are_decompressed_bytes(tmp_path):
+def test_blocks_are_decompressed_bytes_and_names_are_cut_alike(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfabc\r\n"))
     assert b"".join(read_blocks(tmp_path / "a.gz")) == b"abc\r\n"
-
-
-def test_names_without_compression():
     assert [without_compression(name) for name in ("a.txt.gz", "a.xz", "a.b", "gz")] == ["a.txt", "a", "a.b", "gz"]
 
 
@@ -139,23 +125,18 @@ def test_atomic_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path, c
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_atomic_write_follows_links_and_writes_to_devices(tmp_path):
-    (tmp_path / "real").write_text("old")
+def test_atomic_write_follows_links_and_writes_to_devices_with_the_usual_permissions(tmp_path):
+    for name in ("real", "usual"):
+        (tmp_path / name).write_text("old")
     (tmp_path / "link").symlink_to("real")
     with atomic_write(tmp_path / "link") as stream:
         stream.write("new")
     assert (tmp_path / "real").read_text() == "new"
     assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").stat().st_mode == (tmp_path / "usual").stat().st_mode
     with atomic_write("/dev/null") as stream:
         stream.write("gone")
     assert Path("/dev/null").is_char_device()
-
-
-def test_atomic_write_gives_the_usual_permissions(tmp_path):
-    (tmp_path / "usual").write_text("")
-    with atomic_write(tmp_path / "a") as stream:
-        stream.write("x")
-    assert (tmp_path / "a").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 def test_exclusive_refuses_a_second_writer_and_leaves_nothing(tmp_path):
@@ -195,9 +176,6 @@ with exclusive(sys.argv[1]):
 def test_a_line_that_holds_no_object_is_told(text, words):
     with pytest.raises(CorpusError, match=f"^f:3: {words}"):
         json_object(text, file="f", line=3)
-
-
-def test_an_object_of_a_line():
     assert json_object('{"a": "\\ud83d\\ude00 \\\\ud8"}', file="f", line=1) == {"a": "😀 \\ud8"}
 
 

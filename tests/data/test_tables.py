@@ -52,10 +52,7 @@ def test_csv_is_unquoted_and_its_separator_is_that_of_the_first_line(tmp_path, s
     path = file(tmp_path, "a.csv", text)
     assert list(read(reader_of(path, default="lines"), path)) == PAIRS
     assert [line for line, _ in read_table(path)[1]] == [2, 4]
-
-
-def test_a_separator_inside_of_quotes_does_not_count(tmp_path):
-    path = file(tmp_path, "a.csv", '"a; b; c",text\n1,One\n')
+    path = file(tmp_path, "b.csv", '"a; b; c",text\n1,One\n')  # a separator inside of quotes does not count
     assert list(read_texts(path, {"text": "text"})) == [(2, "One")]
 
 
@@ -111,10 +108,7 @@ def test_a_workbook_that_declares_entities_is_rejected(tmp_path, workbook):
 def test_a_header_has_languages_or_roles_or_columns_are_chosen(tmp_path, header, columns, groups):
     path = file(tmp_path, "a.csv", f"{header}\na,b\n")
     assert list(read_tsv(path, columns=columns and columns_of(columns))) == groups
-
-
-def test_numbers_of_columns_by_role_become_extras(tmp_path):
-    path = file(tmp_path, "a.csv", "source,target,score,label\na,b,1.5,\n")
+    path = file(tmp_path, "b.csv", "source,target,score,label\na,b,1.5,\n")  # numbers become extras
     assert list(read_tsv(path, languages="en,de")) == [Group(("a", "b"), ("eng", "deu"), extras={"score": 1.5})]
 
 
@@ -145,13 +139,10 @@ def test_mining_reads_the_column_of_the_text(tmp_path):
         gather(path, None, name="b", ids=True)
 
 
-def test_what_is_written_as_csv_is_read(tmp_path):
+def test_what_is_written_as_csv_and_parquet_is_read(tmp_path):
     write_table(tmp_path / "a.csv", "csv", {"en": "string", "de": "string"}, [[["a,\nb", "=1"], ['"c"', None]]])
-    found = [Group(("a,\nb", '"c"'), ("eng", "deu")), Group(("=1",), ("eng",))]
-    assert list(read_tsv(tmp_path / "a.csv")) == found
-
-
-def test_rows_of_parquet_are_groups(tmp_path):
+    groups = [Group(("a,\nb", '"c"'), ("eng", "deu")), Group(("=1",), ("eng",))]
+    assert list(read_tsv(tmp_path / "a.csv")) == groups
     pytest.importorskip("pyarrow")
     write_table(tmp_path / "a.parquet", "parquet", {"en": "string", "vector": 2}, [[["One"], [[1, 2]]]])
     assert list(read("parquet", tmp_path / "a.parquet")) == [Group(("One",), ("eng",))]
@@ -161,10 +152,8 @@ def test_a_translation_memory_is_filtered_to_another_one(tmp_path):
     texts = [f"sentence {number}" for number in range(6)]
     units = [({}, [("en", text), ("de", text)]) for text in [*texts]]
     write_tmx(tmp_path / "in.tmx", [*units, ({}, [("en", "one more"), ("de", texts[0])])])
-    counts = filter_file(
-        ToyEncoder(), tmp_path / "in.tmx", tmp_path / "out.tmx", dropped=tmp_path / "bad.jsonl", margin="absolute",
-        threshold=0.999,
-    )  # fmt: skip
+    paths = (tmp_path / name for name in ("in.tmx", "out.tmx"))
+    counts = filter_file(ToyEncoder(), *paths, dropped=tmp_path / "bad.jsonl", margin="absolute", threshold=0.999)
     assert counts["eng-deu"] == {"kept": 6, "dropped": 1}
     assert [group.texts for group in read("tmx", tmp_path / "out.tmx")] == [(text, text) for text in texts]
     assert [group.texts for group in read("jsonl", tmp_path / "bad.jsonl")] == [("one more", texts[0])]
@@ -201,12 +190,8 @@ def test_rows_of_parquet_are_unchanged_but_numbers_in_columns_of_strings(tmp_pat
     assert rows[1]["id"] is None
 
 
-@pytest.mark.parametrize(("name", "given", "form"), [("x.TSV", None, "tsv"), ("x", "tmx", "tmx")])
-def test_a_format_is_given_or_in_the_name(name, given, form):
-    assert format_of(Path(name), given=given) == form
-
-
-@pytest.mark.parametrize(("name", "given", "message"), [("x.xlsx", None, "'.xlsx'"), ("x.tsv", "xlsx", "'xlsx'")])
-def test_what_is_not_a_format(name, given, message):
-    with pytest.raises(OutputError, match=message):
-        format_of(Path(name), given=given)
+def test_a_format_is_given_or_in_the_name():
+    assert (format_of(Path("x.TSV")), format_of(Path("x"), given="tmx")) == ("tsv", "tmx")
+    for name, given, message in (("x.xlsx", None, "'.xlsx'"), ("x.tsv", "xlsx", "'xlsx'")):
+        with pytest.raises(OutputError, match=message):
+            format_of(Path(name), given=given)

@@ -1,15 +1,23 @@
-"""Our BERT against that of transformers: outputs, gradients and files."""
+"""Our BERT and its kin against those of transformers: outputs, gradients and files."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from torch._dynamo.utils import counters
+from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
+from conftest import SENTENCES
+from isoglot.core.errors import EncoderError
 from isoglot.encoders import bert, load
+from isoglot.objectives import InfoNCE
+from isoglot.training.step import StepLimits, backward
+from toys import toy_batch
 
 SIZES = {
     "vocab_size": 40,
@@ -21,16 +29,21 @@ SIZES = {
 }
 
 
-@pytest.fixture
-def pair():
+DISTIL = {"dim": 16, "n_layers": 3, "n_heads": 4, "hidden_dim": 32, "vocab_size": 40, "max_position_embeddings": 24}
+
+
+@pytest.fixture(params=sorted(bert.FAMILIES))
+def pair(request):
     """A model of transformers with random weights, also in biases and norms, and ours with the same weights."""
     torch.manual_seed(5)
-    theirs = transformers.BertModel(transformers.BertConfig(**SIZES)).eval()
+    config = transformers.AutoConfig.for_model(request.param, **(DISTIL if request.param == "distilbert" else SIZES))
+    theirs = transformers.AutoModel.from_config(config).eval()
     with torch.no_grad():
         for weight in theirs.parameters():
             weight += torch.randn_like(weight) / 4
     ours = bert.build(theirs.config.to_dict(), {name: value.clone() for name, value in theirs.state_dict().items()})
     assert ours is not None
+    assert bert.fits(theirs.config.to_dict())
     return ours, theirs
 
 
@@ -85,17 +98,16 @@ def test_files_are_those_of_transformers(pair, tmp_path):
     assert own.keys() == their.keys()
     assert all(torch.equal(own[name], their[name]) for name in own)
     reread = transformers.AutoModel.from_pretrained(tmp_path / "ours").eval()
-    assert type(reread) is transformers.BertModel
-    torch.testing.assert_close(
-        reread(**inputs()).pooler_output, theirs(**inputs()).pooler_output
-    )  # the pooler is kept for others
+    assert type(reread) is type(theirs)
+    for name, value in theirs.state_dict().items():  # the pooler is kept for others
+        assert torch.equal(reread.state_dict()[name], value)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"model_type": "roberta"},
-        {"hidden_act": "relu"},
+        {"model_type": "electra"},
+        {"hidden_act": "relu", "activation": "relu"},
         {"position_embedding_type": "relative_key"},
         {"is_decoder": True},
         {"dtype": "float16"},
@@ -104,11 +116,11 @@ def test_files_are_those_of_transformers(pair, tmp_path):
 )
 def test_unusual_settings_are_left_to_transformers(pair, change):
     config = pair[1].config.to_dict()
-    assert bert.fits(config)
     assert not bert.fits({**config, **change})
     assert not bert.fits({})
 
 
+@pytest.mark.parametrize("pair", ["bert"], indirect=True)
 def test_unusual_weights_are_left_to_transformers(pair):
     config, weights = pair[1].config.to_dict(), pair[1].state_dict()
     name = "encoder.layer.1.output.dense.weight"
@@ -122,18 +134,28 @@ def test_unusual_weights_are_left_to_transformers(pair):
 
 def test_names_of_models_with_a_head_and_of_old_versions(pair):
     config, weights = pair[1].config.to_dict(), pair[1].state_dict()
-    old = {f"bert.{name}": value for name, value in weights.items() if not name.startswith("pooler")}
-    found = bert.build(config, {**old, "bert.embeddings.position_ids": torch.arange(24)[None]})
+    prefix = pair[1].base_model_prefix
+    old = {
+        f"{prefix}.{name}".replace(".LayerNorm.weight", ".LayerNorm.gamma"): value
+        for name, value in weights.items()
+        if not name.startswith("pooler")
+    }
+    more = {f"{prefix}.embeddings.position_ids": torch.arange(24)[None], "lm_head.bias": torch.zeros(40)}
+    found = bert.build(config, {**old, **more})
     assert found is not None
     assert found.pooler is None
     states = found(**inputs()).last_hidden_state
     assert torch.equal(states, pair[0](**inputs()).last_hidden_state)
 
 
-def test_missing_keys_have_the_values_of_transformers():
-    assert {**transformers.BertConfig().to_dict(), **bert.Config(**bert._DEFAULTS).to_dict()} == {
-        **transformers.BertConfig().to_dict()
-    }
+@pytest.mark.parametrize("family", sorted(bert.FAMILIES))
+def test_missing_keys_have_the_values_of_transformers(family):
+    """But for sizes, which the shapes of weights show."""
+    usual = transformers.AutoConfig.for_model(family).to_dict()
+    ours = bert.Config(**bert._settings({"model_type": family})).to_dict()
+    named = {name for name in ours if "vocab_size" not in name and "layers" not in name} & usual.keys()
+    assert {name: ours[name] for name in named} == {name: usual[name] for name in named}
+    assert len(named) > 7
 
 
 def test_saved_models_open_as_ours_and_half_precision_does_not(toy_transformer, tmp_path):
@@ -147,3 +169,39 @@ def test_saved_models_open_as_ours_and_half_precision_does_not(toy_transformer, 
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     (tmp_path / "m" / "config.json").write_text(json.dumps({**config, "dtype": "float16"}))
     assert type(load(tmp_path / "m").backbone) is transformers.BertModel
+
+
+def test_distances_have_the_buckets_of_transformers():
+    places = torch.arange(300)
+    expected = MPNetEncoder.relative_position_bucket(places[None] - places[:, None])
+    assert torch.equal(bert._buckets(300, torch.device("cpu")), expected)
+
+
+@pytest.mark.slow
+def test_compiled_layers_have_few_graphs_and_give_the_same(toy_transformer, tmp_path, monkeypatch):
+    """Graphs are those of padded and whole chunks with and without gradient, for all layers, shapes and copies."""
+    toy_transformer().save(tmp_path)
+    models = [load(tmp_path, dropout=0.0, compile=compiled) for compiled in (False, True)]
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    bert._compiled.cache_clear()
+    counters.clear()
+    for chunk, graph in ((40, 0), (60, 10**9), (90, 0), (10**9, 0)):
+        gradients = []
+        for encoder in models:
+            encoder.train().zero_grad()
+            backward(encoder, InfoNCE(), toy_batch([2, 2, 3, 1, 4, 4]), StepLimits(chunk, graph))
+            gradients.append([weight.grad for weight in encoder.parameters() if weight.grad is not None])
+        for one, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(one, other)
+    assert 2 <= counters["stats"]["unique_graphs"] <= 4
+    for size in (1, 2, 3, 7):
+        vectors = [encoder.eval().encode(SENTENCES, batch_size=size) for encoder in models]
+        assert abs(vectors[0] - vectors[1]).max() < 1e-6
+    assert counters["stats"]["unique_graphs"] <= 6
+    assert not counters["graph_break"]
+    bert._compiled.cache_clear()
+
+
+def test_only_our_layers_are_compiled(toy_transformer):
+    with pytest.raises(EncoderError, match="BertModel"):
+        toy_transformer(compile=True)

@@ -61,7 +61,7 @@ def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
 
 
 def test_only_transformers(toy_static):
-    with pytest.raises(EncoderError, match="int8 is for transformers, and this is a StaticEncoder"):
+    with pytest.raises(EncoderError, match="int8 is computed by transformers, and this is a StaticEncoder"):
         toy_static.at("int8")
 
 

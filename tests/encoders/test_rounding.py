@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conftest import SENTENCES
 from isoglot.encoders.device import autocast
-from isoglot.encoders.rounding import rounded, rounded_encoder
+from isoglot.encoders.rounding import for_inference, rounded
 from isoglot.objectives import InfoNCE
 from isoglot.training.step import StepLimits, backward
 from toys import toy_batch
@@ -44,7 +44,7 @@ def test_inference_casts_no_weights_and_gives_the_same_bits(toy_transformer):
     assert counted.of_weights == 0
     assert counted.casts > 0
     np.testing.assert_allclose(found, expected, atol=0.02)
-    copy = rounded_encoder(encoder)
+    copy = for_inference(encoder, "bfloat16")
     with autocast("bfloat16", torch.device("cpu")), torch.inference_mode():
         assert (copy(encoder.tokenize(SENTENCES)).numpy() == expected).all()
     assert copy.backbone.get_input_embeddings().weight is encoder.backbone.get_input_embeddings().weight
@@ -52,12 +52,12 @@ def test_inference_casts_no_weights_and_gives_the_same_bits(toy_transformer):
 
 def test_a_weight_that_changed_is_rounded_again(toy_transformer):
     encoder = toy_transformer().eval()
-    before = rounded_encoder(encoder)
-    assert rounded_encoder(encoder) is before
+    before = for_inference(encoder, "bfloat16")
+    assert for_inference(encoder, "bfloat16") is before
     linear = next(part for part in encoder.backbone.modules() if isinstance(part, torch.nn.Linear))
     with torch.no_grad():
         linear.weight.mul_(2)
-    assert rounded_encoder(encoder) is not before
+    assert for_inference(encoder, "bfloat16") is not before
     frozen = linear.weight.requires_grad_(False)
     assert rounded(frozen) is frozen  # without autocast
     with autocast("bfloat16", torch.device("cpu")):
@@ -73,7 +73,7 @@ def test_frozen_weights_of_an_adapter_are_rounded_once_in_all_steps(toy_transfor
     for kept in (True, False):
         encoder = toy_transformer(adapter={"rank": 2}, dropout=0.0)
         if not kept:
-            monkeypatch.setattr("isoglot.encoders.adapters.rounded", lambda weight: weight)
+            monkeypatch.setattr("isoglot.encoders.rounding.rounded", lambda weight: weight)
         for _ in range(2):
             encoder.zero_grad()
             with Counting(encoder) as counted:

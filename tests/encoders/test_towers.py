@@ -62,7 +62,7 @@ def test_vectors_are_those_of_the_towers_alone():
     tokens = encoder.tokenize(TEXTS)
     assert [int(i) for i in tokens.ids[tokens.starts] // STRIDE] == list(numbers)
     np.testing.assert_allclose(encode(encoder, iter(TEXTS), precision="bf16"), together, atol=0.05)
-    with pytest.raises(EncoderError, match="int8 is for transformers, and this is a Towers"):
+    with pytest.raises(EncoderError, match="int8 is computed by transformers, and this is a Towers"):
         encode(encoder, TEXTS, precision="int8")
     assert encode(encoder, []).shape == (0, 16)
 

@@ -15,11 +15,10 @@ from scipy import stats
 
 from isoglot.core.errors import EvaluationError
 from isoglot.core.score import Unit, main_metrics
-from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, resample, seeds_test
 from isoglot.evaluation.compare import compare as compare_results
 from isoglot.evaluation.resampling import interval, p_value
-from isoglot.evaluation.scores import Scores, declared, write_results
+from isoglot.evaluation.scores import Scores, write_results
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, Column
 from isoglot.report.tables import scale, shown
@@ -51,6 +50,11 @@ def compare(systems, **settings):
     return compare_results(*(run for _, run in pairs), names=[name for name, _ in pairs], **settings)
 
 
+def versus(base, new, **settings):
+    """Two systems of one result each, given as lists of scores."""
+    return compare({"base": [results(*base)], "new": [results(*new)]}, **settings)
+
+
 def rows(comparison, place=0):
     return {row.subset: row for row in comparison.tables[place].rows}
 
@@ -58,8 +62,7 @@ def rows(comparison, place=0):
 def test_a_difference_its_interval_and_its_test():
     rng = np.random.default_rng(0)
     a, b = hits(rng, 400, 0.5), hits(rng, 400, 0.8)
-    found = compare({"base": [results(score("deu-eng", a))], "new": [results(score("deu-eng", b))]})
-    row = rows(found)["deu-eng"]
+    row = rows(versus([score("deu-eng", a)], [score("deu-eng", b)]))["deu-eng"]
     difference = row.differences[0]
     assert [value.mean for value in row.values] == pytest.approx([a.mean(), b.mean()])
     assert difference.value == pytest.approx(b.mean() - a.mean())
@@ -77,11 +80,8 @@ def test_an_average_is_resampled_within_its_subsets():
     """Its error is that of a mean of independent subsets, each with its own size."""
     rng = np.random.default_rng(1)
     pairs = [(hits(rng, n, 0.6), hits(rng, n, 0.65)) for n in (100, 400, 900)]
-    systems = {}
-    for place, name in enumerate(("base", "new")):
-        parts = [score(f"l{i}-eng", pair[place]) for i, pair in enumerate(pairs)]
-        systems[name] = [results(*parts, average(parts))]
-    row = rows(compare(systems, resamples=4000))["mean"]
+    parts = [[score(f"l{i}-eng", pair[place]) for i, pair in enumerate(pairs)] for place in (0, 1)]
+    row = rows(versus(*([*part, average(part)] for part in parts), resamples=4000))["mean"]
     error = np.sqrt(sum((b - a).var() / len(a) for a, b in pairs)) / 3
     low, high = row.differences[0].interval
     assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.05)
@@ -94,8 +94,7 @@ def test_subsets_of_units_of_their_own_are_drawn_apart():
     """Drawn alike, the errors of languages with other sentences would not shrink in their average."""
     items = hits(np.random.default_rng(2), 300, 0.5)
     parts = [score(f"l{i}-eng", items) for i in range(16)]
-    run = [results(*parts, average(parts))]
-    found = rows(compare({"a": run, "b": run}, resamples=500))
+    found = rows(versus(*[[*parts, average(parts)]] * 2, resamples=500))
     width = [high - low for low, high in (found[name].values[0].interval for name in ("l0-eng", "mean"))]
     assert width[0] / width[1] == pytest.approx(4, rel=0.2)
 
@@ -112,8 +111,7 @@ def test_subsets_of_the_same_units_are_drawn_together(statistic):
     rng = np.random.default_rng(2)
     items = hits(rng, 300, 0.5) if statistic == "mean" else rng.normal(size=(60, 2))
     parts = [score(f"l{i}-eng", items, statistic=statistic, item_set="u") for i in range(16)]
-    runs = {name: [results(*parts, average(parts))] for name in "ab"}
-    found = rows(compare(runs, resamples=100))
+    found = rows(versus(*[[*parts, average(parts)]] * 2, resamples=100))
     ends = [found[name].values[0].interval for name in ("l0-eng", "mean")]
     assert ends[0] == pytest.approx(ends[1], abs=1e-6)
 
@@ -151,38 +149,33 @@ def test_a_system_that_names_no_units_changes_nothing_for_the_others():
 
 def test_subsets_with_units_and_without_are_not_joined_in_their_average():
     rng = np.random.default_rng(17)
-    runs = {}
-    for name in ("base", "new"):
-        parts = [score(f"l{i}", hits(rng, 60, 0.5), item_set="u") for i in range(3)] + [
-            score("own", hits(rng, 40, 0.5))
+    runs = []
+    for _ in range(2):
+        parts = [
+            *(score(f"l{i}", hits(rng, 60, 0.5), item_set="u") for i in range(3)),
+            score("own", hits(rng, 40, 0.5)),
         ]
-        runs[name] = [results(*parts, average(parts))]
-    low, high = rows(compare(runs))["mean"].differences[0].interval
+        runs.append([*parts, average(parts)])
+    low, high = rows(versus(*runs))["mean"].differences[0].interval
     assert low < high
 
 
 def test_of_hundreds_of_subsets_the_averages_are_compared():
     """Directions of 15 languages: 210. The targets take their place, in the tally and in the correction."""
-    rng, names = np.random.default_rng(14), [f"l{i}" for i in range(15)]
-    systems = {}
-    for name, share in (("base", 0.5), ("new", 0.6)):
+    rng, names, systems = np.random.default_rng(14), [f"l{i}" for i in range(15)], []
+    for share in (0.5, 0.6):
         parts = [score(f"{a}-{b}", hits(rng, 90, share), item_set="u") for a in names for b in names if a != b]
         targets = [average([p for p in parts if p.subset.endswith(f"-{b}")], f"xx-{b}") for b in names]
-        systems[name] = [results(*parts, *targets, average(targets))]
-    found = compare(systems, resamples=100)
+        systems.append([*parts, *targets, average(targets)])
+    found = versus(*systems, resamples=100)
     table = found.tables[0]
     assert [row.subset for row in table.rows] == [*(f"xx-{name}" for name in names), "mean"]
     assert [row.average for row in table.rows] == [False] * 15 + [True]
     assert table.rows[0].differences[0].p <= table.rows[0].differences[0].corrected
     assert sum(table.tally(0)[way] for way in ("better", "worse", "equal")) == 15
     assert found.left_out == ("tatoeba accuracy/mean: only averages of its 210 subsets are compared",)
-
-
-def test_hundreds_of_subsets_without_an_average_are_compared_one_by_one():
-    parts = [score(f"l{i}", np.arange(4) % 2) for i in range(201)]
-    found = compare({"base": [results(*parts)], "new": [results(*parts)]}, resamples=10)
-    assert len(found.tables[0].rows) == 201
-    assert not found.left_out
+    without = versus(*[[score(f"l{i}", np.arange(4) % 2) for i in range(201)]] * 2, resamples=10)
+    assert (len(without.tables[0].rows), without.left_out) == (201, ())
 
 
 def test_other_item_sets_are_other_data_and_results_without_are_compared():
@@ -201,8 +194,7 @@ def test_averages_of_averages_and_weighted_ones():
     halves = [average(parts[:2], "first"), average(parts[2:], "second")]
     whole = average(halves, "mean")
     weighted = average(parts, "weighted", value=0.123)
-    run = results(whole, weighted, *halves, *parts)  # in whatever order they stand
-    found = rows(compare({"a": [run], "b": [run]}))
+    found = rows(versus(*[[whole, weighted, *halves, *parts]] * 2))  # in whatever order they stand
     assert list(found)[:4] == ["l0-eng", "l1-eng", "l2-eng", "l3-eng"]
     assert found["mean"].differences[0].interval == pytest.approx((0, 0))
     assert found["mean"].differences[0].p == 1
@@ -215,12 +207,8 @@ def test_many_languages_are_corrected_and_can_still_be_significant():
     names = [f"l{i}-eng" for i in range(50)]
     before = {name: hits(rng, 200, 0.5) for name in names}
     after = {name: hits(rng, 200, 0.5) for name in names} | {"l5-eng": hits(rng, 200, 0.9)}
-    systems = {
-        name: [results(*(score(subset, items) for subset, items in table.items()))]
-        for name, table in (("base", before), ("new", after))
-    }
-    found = compare(systems, resamples=500)
-    table = found.tables[0]
+    systems = ([score(subset, items) for subset, items in table.items()] for table in (before, after))
+    table = versus(*systems, resamples=500).tables[0]
     # With 500 permutations no p-value could be below 50 / 501, so there are more.
     assert table.permutations == 5_000
     raw = [row.differences[0].p for row in table.rows]
@@ -240,11 +228,8 @@ def test_other_statistics_are_compared_as_they_are(statistic):
         tables = [np.stack([gold & one, one, gold], axis=1) for one in found]
     else:
         tables = [np.stack([gold, gold + noise * rng.normal(size=300)], axis=1) for noise in (3, 0.5)]
-    systems = {
-        name: [results(score("deu-eng", table, task="t", metric=statistic, statistic=statistic))]
-        for name, table in zip(("base", "new"), tables, strict=True)
-    }
-    row = rows(compare(systems))["deu-eng"]
+    systems = ([score("deu-eng", table, task="t", metric=statistic, statistic=statistic)] for table in tables)
+    row = rows(versus(*systems))["deu-eng"]
     low, high = row.differences[0].interval
     assert 0 < low < row.differences[0].value < high
     assert row.differences[0].significant
@@ -271,19 +256,17 @@ def test_seeds_are_averaged_in_every_resample():
 
 
 def test_less_is_better_where_it_is():
-    a, b = np.ones(50), np.zeros(50)
-    run = [results(score("deu-eng", items, task="xsim/x", metric="error/ratio")) for items in (a, b)]
-    found = compare({"base": [run[0]], "new": [run[1]]})
+    tables = np.ones(50), np.zeros(50)
+    found = versus(*([score("deu-eng", items, task="xsim/x", metric="error/ratio")] for items in tables))
     assert rows(found)["deu-eng"].differences[0].better is True
     table = found.grids()[0]
     assert "lower is better" in table.title
     assert table.rows[0][4].endswith("▲")
-    assert found.grids()[0].notes[0].startswith("new against base: better in 1 (1 significantly)")
+    assert table.notes[0].startswith("new against base: better in 1 (1 significantly)")
 
 
 def test_without_items_values_are_still_compared():
-    runs = [results(Score("t", "a", "m", v, 9), Score("t", "mean", "m", v, 1, ("a",))) for v in (0.5, 0.4)]
-    found = compare({"base": [runs[0]], "new": [runs[1]]})
+    found = versus(*([Score("t", "a", "m", v, 9), Score("t", "mean", "m", v, 1, ("a",))] for v in (0.5, 0.4)))
     row = rows(found)["a"]
     assert row.differences[0].value == pytest.approx(-0.1)
     assert row.differences[0].p is row.differences[0].interval is None
@@ -295,31 +278,18 @@ def test_without_items_values_are_still_compared():
 PARTS = [score(name, [0, 1, 1, 0]) for name in "abc"]
 FULL = [*PARTS, average(PARTS), average(PARTS[1:], "rest")]
 WITHOUT_A = "mean accuracy/mean: it averages over a, which cannot be compared"
+OTHER_DATA = "a accuracy/mean: base has n = 4 and new has 5; the two were evaluated on different data"
+OTHER_SUBSETS = "mean accuracy/mean: base and new average over different subsets"
 
 
 @pytest.mark.parametrize(
     ("base", "new", "left_out"),
     [
         (FULL, [FULL[1:]], ["a accuracy/mean: new lacks it", WITHOUT_A]),
-        (
-            FULL,
-            [[score("a", np.ones(5)), *FULL[1:]]],
-            [
-                "a accuracy/mean: base has n = 4 and new has 5; the two were evaluated on different data",
-                WITHOUT_A,
-            ],
-        ),
+        (FULL, [[score("a", np.ones(5)), *FULL[1:]]], [OTHER_DATA, WITHOUT_A]),
         (PARTS[:2], [PARTS[:2], PARTS[:1]], ["b accuracy/mean: new has it in 1 of 2 results"]),
-        (
-            [*PARTS, average(PARTS[:2])],
-            [[*PARTS, average(PARTS[1:])]],
-            ["mean accuracy/mean: base and new average over different subsets"],
-        ),
-        (
-            [*PARTS, average(PARTS)],  # over more subsets, which is not other data
-            [[*PARTS, average(PARTS[:1])]],
-            ["mean accuracy/mean: base and new average over different subsets"],
-        ),
+        ([*PARTS, average(PARTS[:2])], [[*PARTS, average(PARTS[1:])]], [OTHER_SUBSETS]),
+        ([*PARTS, average(PARTS)], [[*PARTS, average(PARTS[:1])]], [OTHER_SUBSETS]),  # more, which is not other data
     ],
 )
 def test_what_cannot_be_compared_is_left_out_with_all_its_averages(base, new, left_out):
@@ -347,7 +317,7 @@ GOLD = [[0.0, 1], [1, 2], [2, 3]]
 )
 def test_systems_without_a_comparable_score_are_an_error(base, new, reason):
     with pytest.raises(EvaluationError, match=f"no score in common .*{reason}"):
-        compare({"base": [results(base)], "new": [results(new)]})
+        versus([base], [new])
 
 
 def test_tasks_and_metrics_are_chosen():
@@ -365,12 +335,13 @@ def test_tasks_and_metrics_are_chosen():
     assert chosen() == [("tatoeba", "accuracy/mean"), ("own", "x"), ("own", "y")]
     assert chosen(metrics=["x"]) == [("tatoeba", "x"), ("own", "x")]
     assert chosen(tasks=["own"], metrics=["y"]) == [("own", "y")]
-    with pytest.raises(EvaluationError, match="no result has the task 'onw'; did you mean 'own'"):
-        chosen(tasks=["onw"])
-    with pytest.raises(EvaluationError, match="no result has the metric 'z'"):
-        chosen(metrics=["z"])
-    with pytest.raises(EvaluationError, match="leave metrics out"):
-        chosen(tasks=["mpcl"], metrics=["x"])
+    for settings, message in (
+        ({"tasks": ["onw"]}, "no result has the task 'onw'; did you mean 'own'"),
+        ({"metrics": ["z"]}, "no result has the metric 'z'"),
+        ({"tasks": ["mpcl"], "metrics": ["x"]}, "leave metrics out"),
+    ):
+        with pytest.raises(EvaluationError, match=message):
+            chosen(**settings)
     with pytest.raises(EvaluationError, match="nothing to compare"):
         compare({})
 
@@ -411,13 +382,9 @@ def test_a_system_alone_has_the_intervals_it_has_beside_another(tmp_path):
     assert rows(one)["mean"].values[0].interval[0] < rows(one)["mean"].values[0].mean
     shown = one.grids()[0]
     assert shown.header == ("subset", "n", "a", "95 % interval")
-    low, high = rows(one)["x"].values[0].interval
-    assert shown.rows[0] == (
-        "x",
-        "60",
-        f"{100 * rows(one)['x'].values[0].mean:.1f}",
-        f"[{100 * low:.1f}, {100 * high:.1f}]",
-    )
+    value = rows(one)["x"].values[0]
+    low, high = (f"{100 * end:.1f}" for end in value.interval)
+    assert shown.rows[0] == ("x", "60", f"{100 * value.mean:.1f}", f"[{low}, {high}]")
     assert [row[-1] for row in shown.rows if row[0] == "z"] == ["no items"]
     one.save(tmp_path)
     page = (tmp_path / "compare.md").read_text(encoding="utf-8")
@@ -436,27 +403,12 @@ def test_files_are_the_same_each_time(tmp_path):
     found = json.loads((tmp_path / "one" / "compare.json").read_text(encoding="utf-8"))
     assert found["systems"] == ["base", "neu ü"]
     table = found["tables"][0]
-    assert table["rows"][0]["differences"][0].keys() == {
-        "value",
-        "interval",
-        "p",
-        "corrected",
-        "better",
-        "p_seeds",
-        "degrees",
-        "significant",
-    }
+    fields = "value interval p corrected better p_seeds degrees significant"
+    assert table["rows"][0]["differences"][0].keys() == set(fields.split())
     assert sum(table["tallies"]["neu ü"][way] for way in ("better", "worse", "equal")) == 2
     text = (tmp_path / "one" / "compare.md").read_text(encoding="utf-8")
     assert "| a\\|b | 60 |" in text
     assert "2,000 resamples, seed 0" in text
-
-
-def test_every_task_declares_a_main_metric_and_each_metric_once():
-    for name, task in TASKS.items():
-        names = [metric.name for metric in task.metrics]
-        assert any(metric.main for metric in task.metrics), name
-        assert len(set(names)) == len(names), name
 
 
 def mains(task, *metrics):
@@ -470,13 +422,9 @@ def test_what_metrics_mean():
     assert mains("alignment/sts17", "alignment", "uniformity") == ["alignment", "uniformity"]
     assert mains("tatoeba", "other") == ["other"]
     assert mains("unknown", "a", "b") == ["a", "b"]
-    lower = {("map", "variance/language"), ("similarity", "cosine/std"), ("xsim/own", "error/ratio")}
-    higher = {("map", "variance/meaning"), ("similarity", "cosine/min"), ("tatoeba", "accuracy/mean")}
-    assert {key for key in lower | higher if declared(*key).lower_is_better} == lower
     assert [scale(unit) for unit in get_args(Unit)] == [100, 100, 100, 100, 1]
-    found = [shown(0.5, "fraction"), shown(-0.00001, "fraction", sign=True), shown(None, "fraction")]
-    assert found == ["50.0", "0.0", "–"]
-    assert shown(-3.21456, "plain", sign=True) == "-3.215"
+    values = [shown(0.5, "fraction"), shown(-0.00001, "fraction", sign=True), shown(None, "fraction")]
+    assert [*values, shown(-3.21456, "plain", sign=True)] == ["50.0", "0.0", "–", "-3.215"]
 
 
 def test_lists_of_scores_and_folders_are_compared(tmp_path):
@@ -549,22 +497,21 @@ def test_columns_over_several_tasks_are_rows_of_one_table():
 
 def test_a_column_of_one_score_is_that_score():
     rng = np.random.default_rng(6)
-    a, b = hits(rng, 300, 0.5), hits(rng, 300, 0.6)
-    systems = {"base": [results(score("deu-eng", a))], "new": [results(score("deu-eng", b))]}
-    (joint,) = compare(systems, columns=[Column("deu", (("tatoeba", "deu-eng", "accuracy/mean"),))]).tables[0].rows
-    (plain,) = compare(systems).tables[0].rows
+    systems = [[score("deu-eng", hits(rng, 300, share))] for share in (0.5, 0.6)]
+    (joint,) = versus(*systems, columns=[Column("deu", (("tatoeba", "deu-eng", "accuracy/mean"),))]).tables[0].rows
+    (plain,) = versus(*systems).tables[0].rows
     assert (joint.n, joint.values, joint.differences) == (plain.n, plain.values, plain.differences)
 
 
 def test_a_suite_leaves_out_columns_that_a_system_lacks():
     names = SUITES["quick"].columns[0].keys
     parts = [score(subset, [0, 1, 1]) for _, subset, _ in names]
-    found = compare({"a": [results(*parts)], "b": [results(*parts)]}, tasks=["quick"])
+    found = versus(parts, parts, tasks=["quick"])
     assert [row.subset for row in found.tables[0].rows] == ["Tatoeba-7"]
     assert len(found.left_out) == 2
     assert all(line.startswith("quick") for line in found.left_out)
     with pytest.raises(EvaluationError):
-        compare({"a": [results(score("x", [0, 1]))], "b": [results(score("x", [0, 1]))]}, tasks=["quick"])
+        versus(*[[score("x", [0, 1])]] * 2, tasks=["quick"])
 
 
 def test_seeds_are_tested_in_pairs():

@@ -60,25 +60,18 @@ def test_names_and_values(tmp_path):
     inner = tmp_path / "isoglot__e5" / "0123456789abcdef"
     assert {path.name for path in paths} == {f"{task.name}.json" for task in MTEB.values()} | {"model_meta.json"}
     assert set(inner.iterdir()) == set(paths)
-    found = json.loads((inner / "Tatoeba.json").read_text())
-    entries = {entry["hf_subset"]: entry for entry in found["scores"]["test"]}
-    assert entries["cmn-eng"] == {
-        "accuracy": 0.5,
-        "f1": 0.51,
-        "main_score": 0.51,
-        "hf_subset": "cmn-eng",
-        "languages": ["cmn-Hans", "eng-Latn"],
-    }
-    assert set(entries) == {"cmn-eng", "kor-eng"}
-    sts17 = json.loads((inner / "STS17.json").read_text())["scores"]["test"]
-    assert {entry["hf_subset"]: entry["main_score"] for entry in sts17} == {"ko-ko": 0.25, "en-de": 0.75}
-    stsb = json.loads((inner / "STSBenchmark.json").read_text())["scores"]["test"]
-    assert [entry["main_score"] for entry in stsb] == [0.25]  # of the text that MTEB has
-    multi = json.loads((inner / "STSBenchmarkMultilingualSTS.json").read_text())["scores"]
-    assert {split: [e["hf_subset"] for e in entries] for split, entries in multi.items()} == {
-        "test": ["de"],
-        "dev": ["de"],
-    }
+
+    def entries(task, split="test"):
+        return json.loads((inner / f"{task}.json").read_text())["scores"][split]
+
+    chinese, korean = entries("Tatoeba")
+    metrics = {"accuracy": 0.5, "f1": 0.51, "main_score": 0.51}
+    assert chinese == metrics | {"hf_subset": "cmn-eng", "languages": ["cmn-Hans", "eng-Latn"]}
+    assert korean["hf_subset"] == "kor-eng"
+    assert {entry["hf_subset"]: entry["main_score"] for entry in entries("STS17")} == {"ko-ko": 0.25, "en-de": 0.75}
+    assert [entry["main_score"] for entry in entries("STSBenchmark")] == [0.25]  # of the text that MTEB has
+    for split in ("test", "dev"):
+        assert [entry["hf_subset"] for entry in entries("STSBenchmarkMultilingualSTS", split)] == ["de"]
 
 
 def test_without_the_main_score_nothing_is_claimed(tmp_path):
@@ -88,12 +81,8 @@ def test_without_the_main_score_nothing_is_claimed(tmp_path):
 
 
 def test_only_scores_of_as_many_items_as_mteb_has_are_written(tmp_path):
-    scores = (
-        *bitext("tatoeba", "kor-eng", 999, "/xx-en"),
-        *bitext("tatoeba", "amh-eng", 168, "/xx-en"),
-        *correlations("sts12", "eng", 3107, "/all"),
-        *correlations("sts17", "kor-kor", 250),
-    )
+    scores = [*bitext("tatoeba", "kor-eng", 999, "/xx-en"), *bitext("tatoeba", "amh-eng", 168, "/xx-en")]
+    scores += [*correlations("sts12", "eng", 3107, "/all"), *correlations("sts17", "kor-kor", 250)]
     assert {path.name for path in write_mteb(tmp_path, Scores(scores, "m"))} == {"Tatoeba.json", "model_meta.json"}
     (tatoeba,) = tmp_path.rglob("Tatoeba.json")
     assert [entry["hf_subset"] for entry in json.loads(tatoeba.read_text())["scores"]["test"]] == ["amh-eng"]

@@ -114,14 +114,8 @@ def test_the_permutation_test_of_hits_is_that_of_scipy():
     rng = np.random.default_rng(4)
     a = (rng.random(300) < 0.6).astype(float)
     b = np.where(rng.random(300) < 0.8, a, rng.random(300) < 0.85).astype(float)
-    theirs = scipy_stats.permutation_test(
-        (b, a),
-        lambda x, y, axis: (x - y).mean(axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=9999,
-        rng=0,
-    )
+    settings = {"permutation_type": "samples", "vectorized": True, "n_resamples": 9999, "rng": 0}
+    theirs = scipy_stats.permutation_test((b, a), lambda x, y, axis: (x - y).mean(axis=axis), **settings)
     ours = p_value(b.mean() - a.mean(), permutation([a], [b], "mean", permutations=9999, seed=[0]))
     assert ours == pytest.approx(theirs.pvalue, abs=0.01)
     only_one = [np.sum((a == x) & (b == 1 - x)) for x in (0, 1)]  # McNemar's exact test says the same of hits
@@ -152,13 +146,9 @@ def test_p_values_are_uniform_under_the_null():
     rng = np.random.default_rng(21)
     found = {"mean": [], "spearman": []}
     for study in range(300):
-        a, b = rng.normal(size=(2, 40))
-        found["mean"].append(
-            p_value(b.mean() - a.mean(), permutation([a], [b], "mean", permutations=299, seed=[study]))
-        )
-        a, b = pairs(rng, 40)
-        seen = STATISTICS["spearman"](b) - STATISTICS["spearman"](a)
-        found["spearman"].append(p_value(seen, permutation([a], [b], "spearman", permutations=299, seed=[study])))
+        for name, (a, b) in (("mean", rng.normal(size=(2, 40))), ("spearman", pairs(rng, 40))):
+            seen = STATISTICS[name](b) - STATISTICS[name](a)
+            found[name].append(p_value(seen, permutation([a], [b], name, permutations=299, seed=[study])))
     for name, values in found.items():
         assert scipy_stats.kstest(values, "uniform").pvalue > 0.01, name
         assert np.mean(np.array(values) <= 0.05) < 0.09, name

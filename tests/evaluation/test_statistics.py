@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.evaluation.statistics import STATISTICS, rank, weighted
@@ -21,7 +21,6 @@ def items_of(name, rng, n):
     return rng.integers(0, 4, (n, COLUMNS[name]) if COLUMNS[name] else n) / 2
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted(COLUMNS)), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_weights_stand_for_repeated_rows(name, n, seed):
     rng = np.random.default_rng(seed)
@@ -46,7 +45,6 @@ def test_a_column_far_from_zero_keeps_its_digits():
     assert weighted("pearson", items, np.ones((1, 50)))[0] == pytest.approx(np.corrcoef(items.T)[0, 1], abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 30), st.integers(0, 2**32 - 1))
 def test_correlations_are_those_of_scipy(n, seed):
     scipy_stats = pytest.importorskip("scipy.stats")

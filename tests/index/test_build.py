@@ -79,7 +79,7 @@ def test_ids_are_those_of_the_file_or_digests_that_do_not_depend_on_the_place(tm
     [
         ("a.tsv", "eng\tdeu\none\n", ":2: a column is missing: 1 columns where 2 are expected"),
         ("a.tsv", "eng\ten\na\tb\n", ":1: two columns"),
-        ("a.tsv", "eng\tnonsense\na\tb\n", ":1: has the columns eng, nonsense, and 'nonsense' is not a language code"),
+        ("a.tsv", "eng\tnonsense\na\tb\n", ":1: has the columns eng, nonsense, and 'nonsense' is not a language"),
         ("a.tsv", "text\tlanguage\na\tqqqq\n", ":2: unknown language 'qqqq'"),
         ("a.jsonl", '{"text": 3}\n', ':1: "text" and'),
         ("a.jsonl", '{"id": "x"}\n', ":1: "),

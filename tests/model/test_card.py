@@ -118,7 +118,6 @@ def included(tmp_path, monkeypatch):
     """Two models of our own, and the cache in a folder of the test."""
     monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
     monkeypatch.setattr(packaged, "DEFAULT", "isoglot-small")
-    monkeypatch.setattr("isoglot.model.finding.DEFAULT", "isoglot-small")
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ISOGLOT_MODEL", raising=False)
     small = build_transformer(normalizes=True).eval()

@@ -15,12 +15,14 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_folder_appears_when_complete(tmp_path):
-    with layout.replacing(tmp_path / "deep" / "model") as new:
-        (new / "config.json").write_text("{}")
-        assert not (tmp_path / "deep" / "model").exists()
-    assert names(tmp_path / "deep") == ["model"]
-    assert names(tmp_path / "deep" / "model") == ["config.json", layout.FILES]
+def test_a_folder_appears_when_complete_and_replaces_the_whole_old_one(tmp_path):
+    target = tmp_path / "deep" / "model"
+    for before, file in (None, "config.json"), ("config.json", "modules.json"):
+        with layout.replacing(target) as new:
+            (new / file).write_text("{}")
+            assert target.exists() == bool(before)
+        assert names(tmp_path / "deep") == ["model"]
+        assert names(target) == sorted([file, layout.FILES])
 
 
 def interrupted(target, error):
@@ -55,13 +57,6 @@ def test_a_swap_that_fails_midway_brings_the_old_model_back(tmp_path, monkeypatc
     with pytest.raises(OutputError, match="can't be written: disk gone"), layout.replacing(target):
         pass
     assert (target / "config.json").read_text() == "old"
-
-
-def test_the_whole_old_folder_is_replaced(tmp_path):
-    for file in ("config.json", "modules.json"):
-        with layout.replacing(tmp_path / "model") as new:
-            (new / file).write_text("{}")
-    assert names(tmp_path / "model") == [layout.FILES, "modules.json"]
 
 
 def test_what_is_no_model_is_not_replaced(tmp_path):

@@ -490,20 +490,3 @@ def test_a_tokenizer_does_nothing_but_tokenise(kind, part, value, toy_static, to
     opened = load(tmp_path / "m")
     for _ in range(3):
         assert np.array_equal(opened.encode(texts), expected)
-
-
-@pytest.mark.parametrize(
-    ("settings", "error"),
-    [
-        ({"max_length": True}, TypeError),
-        ({"max_length": 2.5}, TypeError),
-        ({"allow_download": "no"}, TypeError),
-        ({"pooling": 1}, TypeError),
-        ({"dim": -1}, EncoderError),
-        ({"adapter": 5}, EncoderError),
-    ],
-)
-def test_arguments_of_another_kind_are_named(settings, error, toy_transformer, tmp_path):
-    toy_transformer().save(tmp_path / "m")
-    with pytest.raises(error, match=next(iter(settings))):
-        load(tmp_path / "m", **settings)

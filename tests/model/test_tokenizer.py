@@ -55,12 +55,9 @@ def test_settings_are_heeded():
 
 
 def test_impossible_settings_are_refused():
-    with pytest.raises(ValueError, match="must be more than the piece for unknown"):
-        train_tokenizer(SENTENCES, 1)
-    with pytest.raises(ValueError, match="'unigram' or 'bpe', got 'words'"):
-        train_tokenizer(SENTENCES, 100, model="words")
-    with pytest.raises(ValueError, match="sentences"):
-        train_tokenizer(SENTENCES, 100, sentences=0)
+    for wrong in ({"vocabulary": 1}, {"model": "words"}, {"sentences": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            train_tokenizer(SENTENCES, **{"vocabulary": 100, **wrong})
     with pytest.raises(EncoderError, match="no words"):
         train_tokenizer([], 100)
 

@@ -64,7 +64,7 @@ def test_wrong_options_are_named(name, options, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("dual_momentum", {"momentum": 1.5}, "momentum must be at least 0 and at most 1, got 1.5"),
+        ("dual_momentum", {"momentum": 1.5}, "momentum is 1.5; it must be at least 0 and at most 1"),
         ("entity_contrast", {"missing": "error"}, "vectors"),
         ("pair_softmax", {"classes": 2}, "classes is 2, but the data have the label 2; raise classes"),
         ("soft_contrastive", {"priority": ["aaa", "aab"]}, "priority has no place for aac"),
@@ -100,5 +100,5 @@ def test_unknown_switches_are_refused(name, option):
         toy_objective(name, ToyEncoder(), **{option: "sideways"})
     handed = {"encoder": ToyEncoder(), "sizes": TOY_SIZES, "languages": TOY_LANGUAGES}
     asked = {key: value for key, value in handed.items() if key in get_type_hints(OBJECTIVES[name].__init__)}
-    with pytest.raises(ValueError, match=f"{option} must be one of .*, got 'sideways'"):
+    with pytest.raises(ValueError, match=f"{option} is 'sideways'; use one of "):
         OBJECTIVES[name](**asked, **{option: "sideways"})

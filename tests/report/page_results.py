@@ -70,14 +70,8 @@ def plane(random, spread):
         for language, texts in SIX.items():
             x, y = middle + random.normal(0, spread, 2)
             rows.append((str(group + 1), language, float(x), float(y), texts[group % 2]))
-    return Score(
-        "map",
-        "mean",
-        "language",
-        0.08,
-        90,
-        details=(Detail("map", ("group", "language", "x", "y", "text"), tuple(rows)),),
-    )
+    detail = Detail("map", ("group", "language", "x", "y", "text"), tuple(rows))
+    return Score("map", "mean", "language", 0.08, 90, details=(detail,))
 
 
 def one(model="runs/first/model", seed=0, lift=0.0, codes=TATOEBA, rows=3):
@@ -93,15 +87,10 @@ def one(model="runs/first/model", seed=0, lift=0.0, codes=TATOEBA, rows=3):
     scores.append(Score("stc", "mean", "accuracy", sum(sets.values()) / 3, 3, tuple(sets)))
     errors = {f"deu-{code}": 0.02 + 0.3 * random.random() * (1 - lift) for code in FIFTEEN if code != "deu"}
     scores += [Score("xsim", pair, "error/ratio", value, 1012) for pair, value in errors.items()]
-    scores += [
-        Score("alignment", "eng", "alignment", 0.3 - lift, 338),
-        Score("alignment", "eng", "uniformity", -2.1 - lift, 338),
-    ]
-    hits = Detail(
-        "hits",
-        ("query", "rank", "found", "cosine"),
-        ((SIX["tha"][0], 1, SIX["eng"][0], 0.9), (SIX["tha"][0], 2, SIX["eng"][1], 0.3)),
-    )
+    plane_of = {"alignment": 0.3 - lift, "uniformity": -2.1 - lift}
+    scores += [Score("alignment", "eng", metric, value, 338) for metric, value in plane_of.items()]
+    rows = (SIX["tha"][0], 1, SIX["eng"][0], 0.9), (SIX["tha"][0], 2, SIX["eng"][1], 0.3)
+    hits = Detail("hits", ("query", "rank", "found", "cosine"), rows)
     scores.append(Score("nearest", "tha-eng", "cosine/1", 0.9, 1, details=(hits,)))
     settings = {"prompt": "query: ", "pooling": "mean", "max_length": 128}
     return Scores((*scores, similarity(random, lift), plane(random, 2 - 8 * lift)), model, settings)

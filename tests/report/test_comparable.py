@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pytest
 from page_results import cells
@@ -34,13 +36,8 @@ SAME = np.arange(30.0)
 def test_the_same_data_are_compared():
     a, b = run("a", SAME, 0.5), run("b", SAME, 0.75)
     assert stressed(a, b) == {"deu", "kor", "mean"}
-    assert cells(page([a, b]), "summary")[1] == [
-        "sts spearman",
-        "mean over deu, kor",
-        "50.0",
-        "75.0 +25.0",
-        "2 subsets",
-    ]
+    row = ["sts spearman", "mean over deu, kor", "50.0", "75.0 +25.0", "2 subsets"]
+    assert cells(page([a, b]), "summary")[1] == row
     assert "mean change +25.0" in page([a, b])
 
 
@@ -57,15 +54,11 @@ def test_other_data_are_not_even_where_their_numbers_agree(other, kept):
 
 
 def test_item_sets_differ_and_a_system_that_lacks_a_subset_hinders_nobody():
-    base, same, other = (
-        run(name, SAME, 0.5, item_set=item_set) for name, item_set in (("a", "u"), ("b", "u"), ("c", "v"))
-    )
+    base, same, other = (run("a", SAME, 0.5, item_set=item_set) for item_set in "uuv")
 
     def rows(*runs):
-        names = dict.fromkeys(score.subset for found in runs for score in found)
-        return {
-            name: [next((score for score in found if score.subset == name), None) for found in runs] for name in names
-        }
+        tables = [{score.subset: score for score in scores} for scores in runs]
+        return {name: [table.get(name) for table in tables] for name in dict.fromkeys(chain(*tables))}
 
     assert alike(rows(base, same)) == {"deu", "kor", "mean"}
     assert alike(rows(base, same, other)) == set()

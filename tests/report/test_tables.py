@@ -46,11 +46,6 @@ def test_averages_of_one_name_over_other_subsets_are_told_apart_by_their_metrics
     assert by_language(given, task="t").notes == ("mean x: mean over a, b", "mean y, z: mean over a")
 
 
-def test_metrics_over_different_numbers_show_both():
-    given = [Score("alignment", "eng", "alignment", 0.042, 264), Score("alignment", "eng", "uniformity", -0.6, 2909)]
-    assert by_language(given, task="alignment").rows == (("eng", "0.042", "-0.600", "264 / 2,909"),)
-
-
 def test_side_by_side_stresses_the_best_as_it_is_shown():
     models = {"before": scores(kor_eng=0.5, mean=0.50001), "pairs": scores(kor_eng=0.25, deu_eng=0.5, mean=0.5)}
     grid = side_by_side(models, task="tatoeba", metric="accuracy/mean")
@@ -64,6 +59,8 @@ def test_averages_over_different_numbers_are_not_compared():
     grid = side_by_side(models, task="t", metric="m")
     assert grid.rows == (("mean", "50.0 (3)", "60.0 (4)"),)
     assert not grid.bold
+    changes = side_by_side(models, task="t", metric="m", changes=True)
+    assert changes.rows == (("mean", "50.0 (3)", "60.0 (4)", "differs"),)
 
 
 def test_markdown():
@@ -96,8 +93,9 @@ def test_of_very_many_subsets_the_averages_are_shown():
 
 
 def test_of_errors_the_smallest_is_the_best():
-    models = {"a": [Score("xsim/own", "deu-eng", "error/ratio", 0.25, 9)]}
-    models["b"] = [Score("xsim/own", "deu-eng", "error/ratio", 0.5, 9)]
+    models = {
+        name: [Score("xsim/own", "deu-eng", "error/ratio", value, 9)] for name, value in (("a", 0.25), ("b", 0.5))
+    }
     assert side_by_side(models, task="xsim/own", metric="error/ratio").bold == {(0, 1)}
 
 
@@ -120,9 +118,8 @@ def test_what_the_languages_leave_out_is_not_advised_to_be_fetched(tmp_path):
             (tmp_path / f"tatoeba.{code}-eng.{side}").write_text("a\nb\n", encoding="utf-8")
 
     def told(*languages):
-        return next(
-            line for line in lacking([], suite="quick", data=tmp_path, languages=languages) if "tatoeba" in line
-        )
+        lines = lacking([], suite="quick", data=tmp_path, languages=languages)
+        return next(line for line in lines if "tatoeba" in line)
 
     command = f"; get it with: isoglot data get tatoeba-laser --data {tmp_path}"
     assert told("de").endswith(f"; of these, --languages left out tatoeba fra-eng accuracy/mean{command}")

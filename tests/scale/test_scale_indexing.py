@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
+from ray_workers import descendants
 
+import conftest
+import isoglot
 from conftest import SENTENCES
-from isoglot.core.errors import SearchError
+from isoglot.core.errors import EncoderError, SearchError
 from isoglot.index import Index, Sentence, structures
 from isoglot.index import table as tables
-from isoglot.scale import Cluster, index_shards, indexing
+from isoglot.scale import Cluster, index_shards, indexing, merge_shards
 
 TEXTS = [Sentence(f"s{row}", f"{SENTENCES[row % 10]} {row}", ("deu", "eng")[row % 2]) for row in range(30)]
 
@@ -96,3 +107,260 @@ def test_a_cluster_gives_the_same_bytes(model, tmp_path):
     Index.build(model, TEXTS, folder=tmp_path / "plain", device="cpu").close()
     index_shards(model, TEXTS, tmp_path / "pieces", cluster=Cluster("local", workers=2)).close()
     assert content(tmp_path / "pieces") == content(tmp_path / "plain")
+
+
+MANY = [Sentence(f"s{row}", f"{SENTENCES[row % 10]} {row}", ("deu", "eng")[row % 2]) for row in range(3000)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="workers are found through /proc")
+@pytest.mark.parametrize("task", ["ray::_encode", "ray::encode_rows"])
+def test_a_cluster_gives_the_same_bytes_though_a_worker_is_killed(model, tmp_path, monkeypatch, task):
+    pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(tables, "ROWS", 20)
+    monkeypatch.setattr(structures, "BLOCK", 20 * 4 * 8)
+    killed, stop = [], threading.Event()
+
+    def kill_one():
+        while not killed and not stop.wait(0.001):
+            for worker in descendants(task)[:1]:
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
+
+    settings = {"kind": "IVF2,Flat"}
+    Index.build(model, MANY, folder=tmp_path / "plain", device="cpu", **settings).close()
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    try:
+        index_shards(model, MANY, tmp_path / "pieces", cluster=Cluster("local", workers=2), **settings).close()
+    finally:
+        stop.set()
+        killer.join()
+    assert killed
+    require_equal_folders(tmp_path / "plain", tmp_path / "pieces")
+
+
+def start(script, *words):
+    """A process that runs a script with words, in which the modules of these tests can be imported."""
+    path = os.pathsep.join(str(Path(file).parent) for file in (isoglot.__path__[0], __file__, conftest.__file__))
+    command = [sys.executable, "-c", script, *map(str, words)]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"})
+
+
+DRIVER = """
+import os, signal, sys
+from isoglot.index import structures, table
+from isoglot.scale import Cluster, index_shards
+from test_scale_indexing import MANY
+
+def kill_at(count):
+    calls = iter(range(count))
+    return lambda *_: next(calls, None) is None and os.kill(os.getpid(), signal.SIGKILL)
+
+stage, model, folder = sys.argv[1:]
+table.ROWS, structures.BLOCK, structures._PART = 20, 20 * 4 * 8, 10_000
+if stage == "coding":
+    write, stop = structures.atomic_write, kill_at(4)
+    structures.atomic_write = lambda *given, **settings: (stop(), write(*given, **settings))[1]
+progress = kill_at(50) if stage == "encoding" else None
+index_shards(model, MANY, folder, kind="IVF2,Flat", cluster=Cluster("auto"), progress=progress)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
+@pytest.mark.parametrize(("stage", "known", "parts"), [("encoding", 1020, 0), ("coding", 3000, 3)])
+def test_a_driver_that_was_killed_and_is_started_again(model, tmp_path, monkeypatch, stage, known, parts):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("faiss")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setattr(tables, "ROWS", 20)
+    monkeypatch.setattr(structures, "BLOCK", 20 * 4 * 8)
+    Index.build(model, MANY, folder=tmp_path / "plain", device="cpu", kind="IVF2,Flat").close()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        assert start(DRIVER, stage, model, tmp_path / "pieces").wait() == -signal.SIGKILL
+        assert len(list((tmp_path / "pieces").rglob("*.parts/*.npy"))) == parts
+        with Index.open(tmp_path / "pieces") as begun:
+            assert len(begun) == known
+        words = list[str]()
+        settings = {"cluster": Cluster("auto"), "kind": "IVF2,Flat", "report": words.append}
+        index_shards(model, MANY, tmp_path / "pieces", **settings).close()
+    finally:
+        ray.shutdown()
+    assert f"{known:,} already there" in words[0]
+    assert content(tmp_path / "pieces") == content(tmp_path / "plain")
+    files = [(tmp_path / name / "faiss" / "IVF2-Flat-3000.faiss").read_bytes() for name in ("plain", "pieces")]
+    assert files[0] == files[1]
+
+
+def make_shards(model, folder, count, numbers=None, sentences=TEXTS, **settings):
+    for number in numbers or range(count, 0, -1):
+        index_shards(model, sentences, folder, shard=(number, count), **settings).close()
+
+
+def require_equal_folders(one, other):
+    """The same files with the same bytes."""
+    folders = [
+        {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()} for folder in (one, other)
+    ]
+    assert folders[0].keys() == folders[1].keys()
+    for name, path in folders[0].items():
+        assert path.read_bytes() == folders[1][name].read_bytes()
+
+
+@pytest.mark.parametrize(("kind", "count"), [(None, 1), ("flat", 3), ("IVF2,Flat", 2), ("IVF2,PQ4x2np", 11)])
+def test_merged_shards_are_the_index_made_at_once(model, tmp_path, kind, count):
+    if kind not in (None, "flat"):
+        pytest.importorskip("faiss")
+    make_shards(model, tmp_path / "merged", count, prompt="a ", query_prompt="b ")
+    plain = Index.build(
+        model, TEXTS, folder=tmp_path / "plain", kind=kind, device="cpu", prompt="a ", query_prompt="b "
+    )
+    with plain, merge_shards(tmp_path / "merged", kind=kind) as merged:
+        texts = [one.text for one in TEXTS]
+        assert plain.search(texts, 5) == merged.search(texts, 5)
+        assert (plain.origin, plain.kind, plain.recall) == (merged.origin, merged.kind, merged.recall)
+    require_equal_folders(tmp_path / "plain", tmp_path / "merged")
+    merge_shards(tmp_path / "merged").close()  # adds nothing
+    with Index.open(tmp_path / "merged") as again:
+        assert len(again) == len(TEXTS)
+
+
+def test_shards_with_repeated_sentences_and_entries_of_several_sides(model, tmp_path):
+    sides = [Sentence(f"s{row // 3}", f"{SENTENCES[row % 10]} {row}", "eng") for row in range(30)]
+    twice = [*sides, *sides[:9], *sides[3:12], Sentence("last", sides[4].text, "deu")]
+    make_shards(model, tmp_path / "merged", 4, sentences=twice)
+    Index.build(model, twice, folder=tmp_path / "plain", device="cpu").close()
+    with Index.open(tmp_path / "plain") as plain, merge_shards(tmp_path / "merged") as merged:
+        assert plain.store.by_row(range(31)) == merged.store.by_row(range(31))
+        np.testing.assert_allclose(plain.vectors(range(31)), merged.vectors(range(31)), atol=1e-6)
+    other = [*sides, Sentence("s1", "another text", "eng")]
+    make_shards(model, tmp_path / "clash", 2, sentences=other)
+    with pytest.raises(SearchError, match="the id 's1' belongs to"):
+        merge_shards(tmp_path / "clash")
+
+
+def test_columns_beside_the_sentences_of_shards(model, tmp_path):
+    columns = {"ids": [f"n{row}" for row in range(30)], "languages": "eng", "translations": ["x", None, "y"] * 10}
+    texts = [one.text for one in TEXTS]
+    make_shards(model, tmp_path / "merged", 3, sentences=texts, **columns)
+    merge_shards(tmp_path / "merged").close()
+    Index.build(model, texts, folder=tmp_path / "plain", device="cpu", **columns).close()
+    require_equal_folders(tmp_path / "plain", tmp_path / "merged")
+
+
+def test_shards_and_a_merge_that_were_cut_short_are_completed(model, tmp_path, monkeypatch):
+    encode, encoded, apply, applied = indexing._encode, [], Index._apply, []
+
+    def stopped(counts, function, at, *given):
+        counts.append(1)
+        if len(counts) == at:
+            raise KeyboardInterrupt
+        return function(*given)
+
+    monkeypatch.setattr(indexing, "_encode", lambda *given: stopped(encoded, encode, 3, *given))
+    with pytest.raises(KeyboardInterrupt):
+        make_shards(model, tmp_path / "merged", 2, [1])
+    with pytest.raises(SearchError, match=r"merged.shards: not complete; .* --shard 1/2, 2/2$"):
+        merge_shards(tmp_path / "merged")
+    make_shards(model, tmp_path / "merged", 2)
+    monkeypatch.setattr(Index, "_apply", lambda *given: stopped(applied, apply, 6, *given))
+    with pytest.raises(KeyboardInterrupt):
+        merge_shards(tmp_path / "merged")
+    merge_shards(tmp_path / "merged").close()
+    assert len(applied) == 5 + 1 + 3  # eight pieces, of which five are not added again
+    Index.build(model, TEXTS, folder=tmp_path / "plain", device="cpu").close()
+    assert content(tmp_path / "merged") == content(tmp_path / "plain")
+
+
+SHARD = """
+import os, signal, sys
+from isoglot.index import table
+from isoglot.scale import index_shards
+from test_scale_indexing import MANY
+
+number, model, folder, last = sys.argv[1:]
+table.ROWS = 20
+kill = lambda done, _: done > int(last) and os.kill(os.getpid(), signal.SIGKILL)
+index_shards(model, MANY, folder, shard=(int(number), 3), progress=kill).close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
+def test_processes_that_make_shards_at_once_one_of_which_is_killed(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS", 20)
+    for last, code in ((400, -signal.SIGKILL), (3000, 0)):
+        jobs = [start(SHARD, number, model, tmp_path / "merged", last if number == 2 else 3000) for number in (1, 2, 3)]
+        assert [job.wait() for job in jobs] == [0, code, 0]
+    Index.build(model, MANY, folder=tmp_path / "plain", device="cpu").close()
+    merge_shards(tmp_path / "merged").close()
+    require_equal_folders(tmp_path / "plain", tmp_path / "merged")
+
+
+def damaged(folder, toy_static, model, case):
+    """Shards that can't be merged, or are not shards of these sentences."""
+    if case == "missing":
+        return make_shards(model, folder, 12, [2, 3, *range(5, 13)])
+    make_shards(model, folder, 2)
+    shard = folder.with_name("merged.shards") / "2-of-2"
+    if case == "other sentences":
+        shutil.rmtree(shard)
+        shard.with_suffix(".json").unlink()
+        make_shards(model, folder, 2, [2], TEXTS[1:])
+    elif case == "begun":
+        make_shards(model, folder, 2, [2], TEXTS[1:])
+    elif case == "other model":
+        shutil.rmtree(shard)
+        toy_static.table.data.mul_(2)
+        toy_static.save(model.with_name("other"))
+        make_shards(model.with_name("other"), folder, 2, [2])
+    elif case == "model of one shard":
+        toy_static.table.data.mul_(2)
+        toy_static.save(model)
+        make_shards(model, folder, 2, [2])
+    elif case == "two divisions":
+        make_shards(model, folder, 3, [1])
+    elif case == "empty":
+        shutil.rmtree(folder.with_name("merged.shards"))
+    elif case == "lost":
+        shutil.rmtree(shard)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("case", "problem"),
+    [
+        ("missing", r"merged.shards: not complete; run the same command again with --shard 1/12, 4/12$"),
+        ("other sentences", r"2-of-2: is of other sentences than 1-of-2; remove one of them"),
+        ("begun", r"2-of-2: was begun with other sentences; remove"),
+        ("other model", r"2-of-2: was made with another model or another prompt than .*1-of-2; remove one of them"),
+        ("model of one shard", "is not the model of this index"),
+        ("two divisions", r"not complete; .* --shard 2/3, 3/3$"),
+        ("empty", r"merged.shards: contains no shards"),
+        ("lost", r"2-of-2: contains no index"),
+    ],
+)
+def test_shards_that_do_not_belong_together(model, toy_static, tmp_path, case, problem):
+    def make():
+        damaged(tmp_path / "merged", toy_static, model, case)
+        merge_shards(tmp_path / "merged")
+
+    with pytest.raises(SearchError, match=problem):
+        make()
+    assert not (tmp_path / "merged").exists()
+
+
+def test_impossible_shards(model, tmp_path):
+    for shard in ((0, 2), (3, 2)):
+        with pytest.raises(ValueError, match=r"shard is ./2; it must be 1/2"):
+            index_shards(model, TEXTS, tmp_path / "index", shard=shard)
+    with pytest.raises(TypeError, match="are read twice; pass a list"):
+        index_shards(model, iter(TEXTS), tmp_path / "index", shard=(1, 2))
+    with pytest.raises(ValueError, match="pass the kind to merge_shards"):
+        index_shards(model, TEXTS, tmp_path / "index", shard=(1, 2), kind="ivf")
+    with pytest.raises(EncoderError, match="no-model"):
+        index_shards("no-model", TEXTS, tmp_path / "index", shard=(1, 2))
+    assert not list(tmp_path.rglob("1-of-2*"))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ray_workers import descendants
 from threadpoolctl import threadpool_limits
 
 from isoglot.core.errors import EncoderError
@@ -134,29 +135,6 @@ def test_files_that_are_no_vectors(tmp_path):
     (tmp_path / "x.npy").write_bytes(b"nonsense")
     with pytest.raises(EncoderError, match=r"x\.npy: is not a NumPy table"):
         neighbours_shards(tmp_path, np.ones((2, 3)), 4)
-
-
-def descendants(title):
-    """Processes below this one whose command line begins so."""
-    parents, found = {}, []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat, command = (entry / "stat").read_text(), (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-            if command.startswith(title.encode()):
-                found.append(int(entry.name))
-
-    def ours(pid):
-        while pid > 1:
-            if pid == os.getpid():
-                return True
-            pid = parents.get(pid, 0)
-        return False
-
-    return [pid for pid in found if ours(pid)]
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPConnection
 
 import pytest
@@ -145,6 +146,7 @@ def test_heads_and_bodies_that_trickle_are_cut_off(encoder):
     with limited(encoder, seconds=0.5) as server:
         silent, head, body = connect(server), connect(server), connect(server)
         body.sendall(HEAD + b"Content-Length: 1000\r\n\r\n")
+        head.sendall(b"GET /")
         stop = threading.Event()
 
         def drip(connection):
@@ -210,7 +212,6 @@ def test_a_body_without_a_length_is_read(server):
 @pytest.mark.parametrize(
     "data",
     [
-        b"\r\n\r\n",
         b"nonsense\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n",  # no Host
         b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
@@ -229,6 +230,31 @@ def test_malformed_requests_are_refused_and_the_next_is_answered(server, data):
     assert reply.startswith(b"HTTP/1.1 400")
     assert b'{"error"' in reply
     assert is_quick(server)
+
+
+def test_an_offer_of_another_protocol_is_answered_in_this_one(server):
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+    request = HEAD + offer + b"Content-Length: 16\r\n\r\n" + b'{"input": "cat"}'
+    with connect(server) as connection:
+        connection.sendall(request)
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        connection.sendall(request + HEAD + b"Connection: close\r\nContent-Length: 16\r\n\r\n" + b'{"input": "cat"}')
+        assert received(connection).count(b"HTTP/1.1 200") == 2
+
+
+def test_requests_that_wait_for_answers_are_not_read_without_end(slow, encoder):
+    """Requests sent together are answered in turn; of a client that only sends, no more than one piece is read."""
+    request = HEAD + b"Content-Length: 16\r\n\r\n" + b'{"input": "cat"}'
+    slow.hold.clear()
+    with limited(encoder) as server, connect(server) as connection:
+        connection.settimeout(1)
+        with suppress(TimeoutError):
+            connection.sendall(request * 500_000)
+        (busy,) = server.server_state.connections
+        assert 0 < len(busy.pipeline) * len(request) <= 1 << 18
+        slow.hold.set()
+        until(lambda: slow.seen > 100)
+        assert len(busy.pipeline) * len(request) <= 1 << 18
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

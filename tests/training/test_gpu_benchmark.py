@@ -29,8 +29,11 @@ def test_the_table_has_what_was_computed(benchmark, toy_transformer, tmp_path, c
     (tmp_path / "texts.txt").write_text("\n".join(texts))
     monkeypatch.setattr(benchmark, "measure", lambda work, device, rounds: (work(), (0.5, 1.25, "–"))[1])
     words = [str(tmp_path / "model"), str(tmp_path / "texts.txt"), "--device", "cpu", "--batch", "8", "--peak", "1e-6"]
+    words += ["--search", "300", "--search-peak", "2e-5"]
     benchmark.main(words)
-    inference, training = (re.split(r" *\| *", line)[1:-1] for line in capsys.readouterr().out.splitlines()[-2:])
+    inference, training, search = (
+        re.split(r" *\| *", line)[1:-1] for line in capsys.readouterr().out.splitlines()[-3:]
+    )
     lengths = encoder.tokenize(texts).lengths
     matrices = {name: weight for name, weight in encoder.backbone.named_parameters() if weight.ndim == 2}
     layers = [weight.numel() for name, weight in matrices.items() if not re.search("embeddings|pooler", name)]
@@ -41,6 +44,9 @@ def test_the_table_has_what_was_computed(benchmark, toy_transformer, tmp_path, c
     assert training[:3] == [f"training, 8 pairs in {len(chunks)} chunks", "32", f"{2 * lengths[:16].sum():,}"]
     rate = 3 * benchmark.work_of_token(encoder) * lengths[:16].sum() / 0.5 / 1e12
     assert training[3:5] == [f"{rate:.3g}", f"{rate / 1e-6:.1%}"]
+    rate = 2 * 300 * 300 * encoder.dim / 0.5 / 1e12
+    figures = ["600", "–", f"{rate:.3g}", f"{rate / 2e-5:.1%}", "–", "1.25", "–"]
+    assert search == [f"search, 300 among 300 of {encoder.dim}", *figures]
     assert training[5:] == [f"{positions / lengths[:16].sum():.2f}", "1.25", "–"]
 
 

@@ -13,12 +13,12 @@ from isoglot.core.errors import CorpusError
 from isoglot.wikipedia.entities import (
     Entity,
     entity_lines,
-    entity_of,
     find,
     has_types,
     labels_of,
     make_tables,
     open_tables,
+    read_entity,
     title_rows,
     type_rows,
     types_of,
@@ -46,7 +46,7 @@ ITEMS = [
 def entities(path):
     warnings = []
     lines = list(wikidata_lines(path, warnings.append))
-    return [entity_of(line) for line in entity_lines(lines, WIKIS)], warnings
+    return [read_entity(line) for line in entity_lines(lines, WIKIS)], warnings
 
 
 @pytest.mark.parametrize("end", ["\n]\n", ",\n", "\n", ""])
@@ -128,18 +128,3 @@ def test_titles_redirects_labels_and_types(tmp_path):
         assert labels_of(base, ["Q1", "Q2", "Q9"]) == {"Q1": "A", "Q2": "second"}
         assert has_types(base)
     assert [p.name for p in tmp_path.iterdir()] == ["tables.sqlite"]
-
-
-def test_what_a_killed_run_left_is_written_over(tmp_path):
-    path = tmp_path / "tables.sqlite"
-    path.with_suffix(".tmp").write_text("half")
-    make_tables(path, [Entity("Q1", {"en": "A"})], [])
-    with closing(open_tables(path)) as base:
-        assert find(base, "en", "A") == "Q1"
-        assert not has_types(base)
-
-
-def test_an_entity_is_one_line_of_json():
-    entity = Entity("Q1", {"ja": "猫"}, ("Q2",), "a\nb", english=True)
-    assert entity.line().count("\n") == 1
-    assert entity_of(entity.line()) == entity

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import published
 from isoglot.wikipedia.dump import open_dump, pages
-from isoglot.wikipedia.entities import entity_lines, entity_of, wikidata_lines
+from isoglot.wikipedia.entities import entity_lines, read_entity, wikidata_lines
 from isoglot.wikipedia.titles import Names
 
 SAMPLES = {
@@ -36,7 +36,8 @@ def test_entities_of_the_wikidata_sample():
     path = published("wikidata-entities/entities")
     warnings: list[str] = []
     lines = list(wikidata_lines(path, warnings.append))
-    found = {one.id: one for one in map(entity_of, entity_lines(lines, {"ja": Names("ja", {}), "en": Names("en", {})}))}
+    names = {wiki: Names(wiki, {}) for wiki in ("ja", "en")}
+    found = {one.id: one for one in map(read_entity, entity_lines(lines, names))}
     assert (len(lines), warnings) == (49, [])
     assert sum(bool(one.types) for one in found.values()) == 40
     assert found["Q64"].titles == {"ja": "ベルリン", "en": "Berlin"}

@@ -29,9 +29,9 @@ def list_sets(data: DataIfThere) -> None:
     from isoglot.data.sets import catalogue, present
 
     for one in catalogue().values():
-        there = f" (here: {present(one, data)})" if data else ""
+        presence = f" (here: {present(one, data)})" if data else ""
         size = f"{one.rows:,} {one.unit}" if one.rows else "size unknown"
-        typer.echo(wrapped(f"{one.name}{there}: {size}; languages: {one.languages}"))
+        typer.echo(wrapped(f"{one.name}{presence}: {size}; languages: {one.languages}"))
         checks = f"{len(one.files):,} files with checksums"
         if not one.files:
             checks = "manual download" if one.manual else "no checksums recorded"
@@ -103,8 +103,8 @@ def report(recipe: str, *, overrides: Overrides = None, as_json: Json = False) -
 
     recipe  TOML file, name of a packaged recipe, or folder of a run
     """
-    if (kept := Path(recipe) / "data.json").is_file():
-        streams = json.loads(kept.read_text(encoding="utf-8"))
+    if (saved_counts := Path(recipe) / "data.json").is_file():
+        streams = json.loads(saved_counts.read_text(encoding="utf-8"))
     else:
         from isoglot.training import recipe as recipes
         from isoglot.training.recipes import compositions

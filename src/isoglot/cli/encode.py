@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
 import time
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli import console, options
-from isoglot.cli.options import Json, Loading, Output, Settings, Workers
+from isoglot.cli.options import Json, Loading, Output, Settings, Shard, Workers
 from isoglot.cli.signatures import Of, split
 from isoglot.core.arguments import PositiveInt
 from isoglot.core.errors import EncoderError
@@ -40,7 +39,7 @@ def encode(
     devices: str = "",
     cluster: Workers,
     pieces: Annotated[Settings, Of("scale.encoding:encode_shards", "lines")],
-    shard: Annotated[str | None, typer.Option(metavar="I/N")] = None,
+    shard: Shard = None,
     opening: Loading,
     as_json: Json = False,
 ) -> None:
@@ -82,7 +81,7 @@ def encode(
             raise EncoderError(f"encode: {split_by} writes a folder of .npy files; remove --format {form}")
         if output_precision != "float32":
             raise EncoderError(f"encode: {split_by} writes floats; remove --output-precision")
-        part = None if shard is None else _part(shard)
+        part = options.shard_of(shard, "encode")
         check_output(output, inputs=[model, source], folder=True)
         with (
             exclusive(output) if part is None else nullcontext(),  # shards are written side by side
@@ -131,17 +130,15 @@ def _encode(
             check_output(output, inputs=[model, source])
         encoder = options.open_encoder(model, precision=settings.get("precision"), **opening)
         began = time.monotonic()
-        with console.Progress("encoding") as progress:
-            try:
-                vectors = encode_file(encoder, text, output=table, progress=progress, report=console.say, **settings)
-            except (ValueError, TypeError, RuntimeError) as error:  # settings that only the encoder can check
-                raise EncoderError(f"{model}: {error}") from error
+        with (
+            console.Progress("encoding") as progress,
+            options.naming(model, ValueError, TypeError, RuntimeError),  # settings that only the encoder can check
+        ):
+            vectors = encode_file(encoder, text, output=table, progress=progress, report=console.say, **settings)
         seconds = time.monotonic() - began
         if stored != "float32":
-            try:
+            with options.naming(calibration or source):
                 vectors = quantize_vectors(vectors, stored, calibration=ranges)
-            except ValueError as error:
-                raise EncoderError(f"{calibration or source}: {error}") from error
         if to_stdout:
             write_vectors(sys.stdout.buffer, vectors, (line for _, line in read_texts(text)), form=form)
         elif table != output:
@@ -150,11 +147,3 @@ def _encode(
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
-
-
-def _part(shard: str) -> tuple[int, int]:
-    """The numbers of `3/64`. Raises EncoderError."""
-    numbers = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", shard)
-    if numbers is None or int(numbers[1]) > int(numbers[2]):
-        raise EncoderError(f"encode: --shard is {shard!r}; write it as 3/64, from 1/64 to 64/64")
-    return int(numbers[1]), int(numbers[2])

@@ -15,8 +15,7 @@ from isoglot.cli.options import (
     Loading,
     Output,
     Settings,
-    default_model,
-    imported,
+    import_function,
     loading,
     model_and_files,
     open_encoder,
@@ -59,6 +58,7 @@ def evaluate(
     from isoglot.evaluation.precomputed import export_texts
     from isoglot.evaluation.run import plan
     from isoglot.evaluation.scores import check_folder
+    from isoglot.model.finding import default_name
 
     languages = settings.get("languages", [])
     if texts_only:
@@ -69,7 +69,7 @@ def evaluate(
         say(f"wrote {count:,} texts to {output}, one JSON string per line")
         return
     if model is None and function is None and vectors is None:
-        model = default_model()
+        model = default_name()
         say(f"model: {model}")
     check_folder(output, inputs=[vectors, texts])  # before the model is opened
     plan(split(tasks), languages=languages)  # unknown tasks too
@@ -118,7 +118,7 @@ def open_subject(
             )
     if vectors is not None and texts is not None:
         return Precomputed(vectors, texts)
-    return imported("--function", str(function), "module:name of a function from texts to vectors")
+    return import_function("--function", str(function), "module:name of a function from texts to vectors")
 
 
 def compare(
@@ -144,7 +144,7 @@ def compare(
     from isoglot.evaluation.compare import compare, parts_of, seeds_of
     from isoglot.evaluation.scores import files_of
 
-    named = [_named(argument) for argument in results]
+    named = [_split_name(argument) for argument in results]
     parts = [part for _, path in named for seed in seeds_of(path) for part in parts_of(seed)]
     inputs = [file for part in parts for file in files_of(part)]
     if output is not None:
@@ -172,9 +172,7 @@ def compare(
         say(f"wrote {page}")
 
 
-def _named(argument: str) -> tuple[str | None, str]:
-    from isoglot.core.errors import EvaluationError
-
+def _split_name(argument: str) -> tuple[str | None, str]:
     name, mark, path = argument.partition("=")
     if not mark or "/" in name or Path(argument).exists():  # a path may contain "=" itself
         return None, argument
@@ -185,7 +183,6 @@ def _named(argument: str) -> tuple[str | None, str]:
 
 def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
     from isoglot.core import environment
-    from isoglot.core.errors import EvaluationError
     from isoglot.evaluation.compare import parts_of, seeds_of
     from isoglot.evaluation.examples import examples
     from isoglot.evaluation.scores import read_results
@@ -232,12 +229,10 @@ def tasks(data: DataIfThere) -> None:
         _entry(name, f"{suite.about}; tasks: {', '.join(suite.tasks)}")
     typer.secho("Tasks", bold=True)
     for name, task in TASKS.items():
-        _entry(f"{name}{'' if data is None else _found(task, data)}", f"needs {task.needs}")
+        _entry(f"{name}{'' if data is None else _count_subsets(task, data)}", f"needs {task.needs}")
 
 
-def _found(task: Task, data: Path) -> str:
-    from isoglot.core.errors import EvaluationError
-
+def _count_subsets(task: Task, data: Path) -> str:
     try:
         return f" ({len(task.subsets(data)) or 'no'} subsets in {data})"
     except EvaluationError as error:
@@ -313,8 +308,8 @@ def _plot_similarity(words: list[str], output: Path) -> None:
 
     if not words:
         raise typer.BadParameter("pass results of the task similarity: [NAME=]RESULTS...")
-    named = [word.partition("=")[::2] if "=" in word and not Path(word).exists() else (word, word) for word in words]
+    named = [_split_name(word) for word in words]
     folders = [Path(folder) for _, folder in named]
     check_output(output, inputs=[*folders, *(file for folder in folders for file in files_of(folder))])
-    for name, means in plot_similarity(folders, output, names=[name for name, _ in named]).items():
+    for name, means in plot_similarity(folders, output, names=[name or folder for name, folder in named]).items():
         say(f"{name}: {means}")

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,17 +25,18 @@ from isoglot.cli.options import (
     Device,
     Output,
     Settings,
+    Shard,
     Workers,
     cluster_of,
-    default_model,
     model_and_files,
-    note_fewer,
+    naming,
     output_format,
+    shard_of,
 )
 from isoglot.cli.signatures import Of
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, OutputError, SearchError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -53,6 +54,8 @@ def index(
     columns: Columns = "",
     settings: Annotated[Settings, Of("index.index:Index.build", "kind", "prompt", "query_prompt", "pooling")],
     workers: Workers,
+    shard: Shard = None,
+    merge: bool = False,
     device: Device = "auto",
 ) -> None:
     """Build a search index of sentences, update one, or remove entries from it.
@@ -65,19 +68,29 @@ def index(
     remove_file  file with ids to remove, one per line; - for stdin
     content_ids  identify entries by their content, even if the file has ids
     language     language of files that do not specify one
+    shard        index only a range of the sentences, in OUTPUT.shards, for jobs side by side: 3/64 for the third of 64
+    merge        make the index of all its shards, without FILE
     """
-    from isoglot.core.errors import SearchError
     from isoglot.data.files import check_output, read_lines
     from isoglot.index import Index
-    from isoglot.scale import index_shards
+    from isoglot.scale import Cluster, index_shards, merge_shards
 
+    if merge:
+        others = shard or remove or remove_file or settings.keys() - {"kind"}
+        if others or len(words or []) > 1:
+            raise typer.BadParameter("--merge takes a --kind and, if its folder has moved, the model, and no files")
+        on_interrupt("run the same command again to add the rest")
+        with Progress("merging", unit="sentences") as bar:
+            merge_shards(output, *(words or []), kind=settings.get("kind"), progress=bar, report=say).close()
+        typer.echo(output)
+        return
     if remove or remove_file is not None:
         if words:
             raise typer.BadParameter("entries are either added or removed; run the command once for each")
-        with from_stdin(*([] if remove_file is None else [remove_file])) as lists, Index.open(output) as there:
+        with from_stdin(*([] if remove_file is None else [remove_file])) as lists, Index.open(output) as opened_index:
             read = (line for path in lists for _, line in read_lines(path) if line.strip())
-            count = there.delete([*(remove or []), *read])
-            say(f"{count:,} sentences removed; {len(there):,} in the index ({there.kind})")
+            count = opened_index.delete([*(remove or []), *read])
+            say(f"{count:,} sentences removed; {len(opened_index):,} in the index ({opened_index.kind})")
         typer.echo(output)
         return
     if not words:
@@ -86,18 +99,33 @@ def index(
     model, sources = model_and_files(words)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
-    cluster = cluster_of(workers)
+    part = shard_of(shard, "index")
+    cluster = cluster_of(workers) if part is None else Cluster(**workers)
     if cluster is not None and device != "auto":
-        raise SearchError("index: --ray starts workers of its own, on accelerators with --gpus; remove --device")
-    sentences = chain.from_iterable(sentences_of(source, columns=columns, **reading) for source in sources)
+        raise SearchError("index: --ray and --shard choose the device, an accelerator with --gpus; remove --device")
+    if part is not None and "-" in files:
+        raise SearchError("index: --shard reads the sentences twice; pass files instead of -")
+    sentences = _Sentences(sources, {"columns": columns, **reading})
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
-            made = index_shards(model, sentences, output, cluster=cluster, progress=bar, report=say, **settings)
+            hooks: Settings = {"cluster": cluster, "shard": part, "progress": bar, "report": say}
+            made = index_shards(model, sentences, output, **hooks, **settings)
         else:
             made = Index.build(model, sentences, folder=output, device=device, progress=bar, report=say, **settings)
             say(made.model.describe())
         made.close()
-    typer.echo(output)
+    typer.echo(made.folder)
+
+
+@dataclass(frozen=True)
+class _Sentences:
+    """The sentences of files, which may be read more than once."""
+
+    sources: Sequence[str]
+    settings: Settings
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return chain.from_iterable(sentences_of(source, **self.settings) for source in self.sources)
 
 
 def sentences_of(source: str, *, columns: str = "", **reading: Any) -> Iterator[Sentence]:
@@ -141,23 +169,24 @@ def search(
     model    model: of an index, if its folder was moved; of a file, default: the default model
     """
     from isoglot.index import Index
+    from isoglot.model.finding import default_name
 
     k = settings["k"]
     given = queries not in (None, [], ["-"])
     if str(index) == "-" and not given:
         raise typer.BadParameter("stdin is either the sentences or the queries; pass the queries as arguments")
     with (
-        Index.build(model or default_model(), sentences_of(str(index)), device=device)
+        Index.build(model or default_name(), sentences_of(str(index)), device=device)
         if index.is_file() or str(index) == "-"
         else Index.open(index, model, device=device)
     ) as opened_index:
         say(opened_index.model.describe())
         if opened_index.recall is not None and settings["effort"] is None:
             say(f"{opened_index.kind}: finds {opened_index.recall:.0%} of the ten nearest; more with --effort")
-        note_fewer("-k", k, len(opened_index), "sentences")
-        lines = (
-            (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)
-        )
+        if k > len(opened_index):
+            say(f"-k {k}: only {len(opened_index):,} sentences exist; using all of them")
+        words = (_check_query(query, "query", at) for at, query in enumerate(queries or [], 1))
+        lines = words if given else _read_queries(as_json)
         together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(opened_index) + 1)))
         while some := list(islice(lines, together)):
             nearest = opened_index.search(some, **settings)
@@ -165,7 +194,7 @@ def search(
                 _show(query, hits, as_json=as_json)
 
 
-def _stdin(as_json: bool) -> Iterator[str]:
+def _read_queries(as_json: bool) -> Iterator[str]:
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
             text = line.decode("utf-8").rstrip("\r\n")
@@ -182,10 +211,10 @@ def _stdin(as_json: bool) -> Iterator[str]:
         if set(request) != {"query"} or not isinstance(request["query"], str):
             problem = f"must be {_OBJECT}, without other keys; options apply to all queries"
             raise CorpusError(problem, file="stdin", line=number)
-        yield _checked(request["query"], "stdin", number)
+        yield _check_query(request["query"], "stdin", number)
 
 
-def _checked(query: str, where: str, number: int) -> str:
+def _check_query(query: str, where: str, number: int) -> str:
     if not query.strip():
         raise CorpusError("the query is blank; remove it", file=where, line=number)
     try:
@@ -210,7 +239,7 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
             Column("match", justify="right"), "language", "text", *middle_columns, Column("id", style="dim"), box=None
         )
         for hit in hits:
-            text, translation = _marked(query, hit.text, hit.translation or "")
+            text, translation = _mark_words(query, hit.text, hit.translation or "")
             several = f" ({hit.count:,} times)" if hit.count > 1 else ""
             other = [translation] if translated else []
             table.add_row(f"{hit.percent:.0f} %", hit.language, text, *other, Text(hit.id + several))
@@ -223,7 +252,7 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
             typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))
 
 
-def _marked(query: str, *sides: str) -> list[Text]:
+def _mark_words(query: str, *sides: str) -> list[Text]:
     """The sides of a hit. Words of the query are marked in the side with most of them, which is in its language: names
     and short words occur in others by chance.
     """
@@ -273,7 +302,6 @@ def serve(
     grace         seconds allowed for open requests to finish after SIGTERM
     access_log    log every request
     """
-    from isoglot.core.errors import SearchError
     from isoglot.index import Index
     from isoglot.model import load
     from isoglot.serve import Limits, create_app
@@ -292,13 +320,11 @@ def serve(
         else:
             encoder = load(subject, device=device)
         say(encoder.describe())
-        try:
+        with naming("serve", error=SearchError):
             app = create_app(
                 opened_index, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
                 allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
             )  # fmt: skip
-        except ValueError as error:
-            raise SearchError(f"serve: {error}") from None
 
         def started(url: str) -> None:
             typer.echo(url if opened_index is not None else f"{url}v1")  # a model has no page
@@ -332,7 +358,6 @@ def export(
 
         convert(source, output=output, weights=ONNX, words=words)
         return
-    from isoglot.core.errors import OutputError
     from isoglot.data.formats import SUFFIXES
     from isoglot.index import Index
     from isoglot.model.layout import is_model

@@ -9,18 +9,18 @@ from __future__ import annotations
 import errno
 import functools
 import inspect
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from isoglot.cli import (
-    completion,
     console,
     data,
     encode,
@@ -32,9 +32,9 @@ from isoglot.cli import (
     training,
     wikipedia,
 )
-from isoglot.cli.signatures import expand_options
+from isoglot.cli.signatures import ROOT, expand_options
 from isoglot.core import environment
-from isoglot.core.errors import IsoglotError, naming_extras, nearest
+from isoglot.core.errors import IsoglotError, OutputError, naming_extras, nearest
 from isoglot.core.plugins import import_module
 
 VERBS = (
@@ -81,14 +81,50 @@ def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(verb, eval_str=True)
     parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
     for one in parameters:
-        if complete := completion.of_parameter(one.name):
+        if listed := COMPLETED.get(one.name):
             for info in one.annotation.__metadata__:
-                info.autocompletion = complete
+                info.autocompletion = make_completion(listed)
     for name, kind, default in (("quiet", Quiet, False), ("log_level", Level, None)):
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default))
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+# Parameters whose values the shell completes, and the names that these are.
+COMPLETED = {"recipe": "recipe", "tasks": "task", "model": "model", "subject": "model", "words": "model"}
+
+
+def make_completion(kind: str) -> Callable[[str], list[str]]:
+    """A function to the names of a kind that begin with what is typed; of a list, with what follows its last comma."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if kind == "task" else ("", "", incomplete)
+        return [f"{before}{comma}{name}" for name in _read_names()[kind] if name.startswith(last)]
+
+    return complete
+
+
+def _read_names() -> dict[str, list[str]]:
+    """The names by kind. Importing what lists them takes seconds, so they are kept in the cache folder until a file of
+    isoglot changes.
+    """
+    newest = max(path.stat().st_mtime for path in ROOT.rglob("*") if path.suffix in (".py", ".toml"))
+    cache = environment.cache_folder() / "names.json"
+    with suppress(OSError, ValueError):
+        if cache.stat().st_mtime > newest:
+            names: dict[str, list[str]] = json.loads(cache.read_text(encoding="utf-8"))
+            return names
+    from isoglot.data.files import atomic_write
+    from isoglot.evaluation import TASKS
+    from isoglot.evaluation.suites import SUITES
+    from isoglot.model import packaged
+    from isoglot.training import recipe
+
+    names = {"recipe": list(recipe.names()), "task": [*TASKS, *SUITES], "model": packaged.names()}
+    with suppress(OSError, OutputError), atomic_write(cache) as stream:
+        json.dump(names, stream)
+    return names
 
 
 def _make_group(summary: str, verbs: Mapping[str, Any]) -> typer.Typer:

@@ -9,8 +9,19 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, say, show_columns, show_json
-from isoglot.cli.options import Json, Loading, ModelName, Output, Settings, loading, model_and_files, open_encoder
+from isoglot.cli.options import (
+    Json,
+    Loading,
+    ModelName,
+    Output,
+    Settings,
+    loading,
+    model_and_files,
+    naming,
+    open_encoder,
+)
 from isoglot.cli.signatures import Of, split
+from isoglot.core.errors import EncoderError, nearest
 
 
 def list_models(as_json: Json = False) -> None:
@@ -59,7 +70,6 @@ def fit(
     words      model (optional) and a text file, one sentence per line, or .jsonl with one JSON string per line; - for
                stdin
     """
-    from isoglot.core.errors import EncoderError, nearest
     from isoglot.data.files import check_output
     from isoglot.data.formats import read_texts
     from isoglot.encoders import fit_flow, fit_whitening
@@ -79,14 +89,12 @@ def fit(
     ):
         encoder = open_encoder(model, **loading)
         texts = (text for _, text in read_texts(text_file) if text.strip())
-        try:
+        with naming(f"{model}, {corpus}"):
             fitted = (
                 fit_whitening(encoder, texts, **whitening, progress=progress)
                 if transform == "whitening"
                 else fit_flow(encoder, texts, **flow, progress=progress)
             )
-        except ValueError as error:
-            raise EncoderError(f"{model}, {corpus}: {error}") from error
         fitted.encoder.save(new)
     say(f"{fitted}: {output}")
 
@@ -98,7 +106,6 @@ def average(models: list[str], *, output: Output, weights: str = "") -> None:
     weights  weight of each model, separated by commas; they must sum to 1; default: equal weights
     """
     from isoglot import encoders
-    from isoglot.core.errors import EncoderError
     from isoglot.data.files import check_output
     from isoglot.model import layout
 
@@ -121,14 +128,11 @@ def convert(model: ModelName, *, output: Output, weights: str = "int8", words: s
     weights  weights on disk: float32, float16, int8, int4 or onnx
     words    weights of the word table on disk; default: those of --weights, with onnx int4
     """
-    from isoglot.core.errors import EncoderError
     from isoglot.data.files import check_output
     from isoglot.encoders import packing
 
-    try:
+    with naming("convert"):
         packing.check(weights, words)
-    except ValueError as error:
-        raise EncoderError(f"convert: {error}") from error
     check_output(output, inputs=[model], folder=True, whole=True)
     open_encoder(model, device="cpu").save(output, weights=weights, words=words)
     size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
@@ -146,7 +150,6 @@ def trim(
 
     words  model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
     """
-    from isoglot.core.errors import EncoderError
     from isoglot.data.files import check_output
     from isoglot.data.readers.files import read_files
     from isoglot.encoders import trim as trimming
@@ -167,9 +170,7 @@ def trim(
                 return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
 
         encoder = open_encoder(model, **opening)
-        try:
+        with naming(model, EncoderError):
             trimmed = trimming(encoder, Texts(), progress=progress, **settings)
-        except EncoderError as error:
-            raise EncoderError(f"{model}: {error}") from error
         trimmed.encoder.save(new)
     say(f"{trimmed}: {output}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,27 +35,22 @@ ModelName = Annotated[str, typer.Argument(help="Model: a folder, a packaged name
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 
 
-def default_model() -> str:
-    """The name of the default model: `$ISOGLOT_MODEL`, or isoglot's own."""
-    from isoglot.model.packaged import DEFAULT
-
-    return environment.default_model() or DEFAULT
-
-
 def model_and_files(words: Sequence[str], *, most: int | None = None) -> tuple[str, list[str]]:
     """Split the arguments [MODEL] FILE... into the model (the default one if the first argument is a file) and the
     files. A file, `-`, CODE=FILE, and a folder without a model are data. Raises `EncoderError` if there are no files,
     or more than `most`.
     """
+    from isoglot.model.finding import default_name
+
     first, *rest = words
     if _is_data(first):
-        model, files = default_model(), list(words)
+        model, files = default_name(), list(words)
         console.say(f"model: {model}")
     else:
         model, files = first, rest
     if not files:
-        there = "is a model" if _is_model(first) else "is neither a file nor a model"
-        raise EncoderError(f"{first}: {there}; pass the files to read, such as: [MODEL] FILE")
+        kind = "is a model" if _is_model(first) else "is neither a file nor a model"
+        raise EncoderError(f"{first}: {kind}; pass the files to read, such as: [MODEL] FILE")
     if most is not None and len(files) > most:
         what = "a file and no model" if model != first else f"the model, and {len(files)} files follow"
         raise EncoderError(f"{first}: is {what}; at most {most} file{'s' * (most > 1)} can be read here")
@@ -93,6 +90,7 @@ def loading(*names: str) -> Of:
 
 Loading = Annotated[Settings, loading("pooling", "prompt")]
 Device = Annotated[str, loading().option("device")]
+Shard = Annotated[str | None, typer.Option(metavar="I/N")]
 NEIGHBOURS = typer.Option("-k", "--neighbours")
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Overrides = Annotated[
@@ -120,6 +118,16 @@ def cluster_of(workers: Settings) -> Cluster | None:
     return None
 
 
+def shard_of(words: str | None, verb: str) -> tuple[int, int] | None:
+    """The numbers of `--shard 3/64`, None without it. Raises IsoglotError."""
+    if words is None:
+        return None
+    numbers = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", words)
+    if numbers is None or int(numbers[1]) > int(numbers[2]):
+        raise IsoglotError(f"{verb}: --shard is {words!r}; write it as 3/64, from 1/64 to 64/64")
+    return int(numbers[1]), int(numbers[2])
+
+
 def check_stdout(output: Path, as_json: bool) -> None:
     """Raise an error if the output and `--json` would both be written to stdout."""
     if as_json and str(output) == "-":
@@ -139,11 +147,19 @@ def open_encoder(name: str | None, *, device: str, precision: str | None = None,
     from isoglot.model import load
 
     model = load(name, device=device, **settings)
-    try:
+    with naming(model.name):
         console.say(model.describe(precision))
-    except ValueError as error:
-        raise EncoderError(f"{model.name}: {error}") from error
     return model
+
+
+@contextmanager
+def naming(place: object, *caught: type[Exception], error: type[IsoglotError] = EncoderError) -> Iterator[None]:
+    """Raise `error`, with the place that is wrong, for one of these exceptions; default: a ValueError."""
+    kinds = caught or (ValueError,)
+    try:
+        yield
+    except kinds as problem:
+        raise error(f"{place}: {problem}") from problem
 
 
 def output_format(path: Path, formats: Mapping[str, str], *, given: str | None = None) -> str:
@@ -163,7 +179,7 @@ def output_format(path: Path, formats: Mapping[str, str], *, given: str | None =
     return form
 
 
-def imported(option: str, name: str, expected: str) -> Callable[..., Any]:
+def import_function(option: str, name: str, expected: str) -> Callable[..., Any]:
     """Import the function `module:name`, also from the current folder. Raises `IsoglotError` with what is expected."""
     module, _, attribute = name.partition(":")
     sys.path.append(str(Path.cwd()))
@@ -176,9 +192,3 @@ def imported(option: str, name: str, expected: str) -> Callable[..., Any]:
         raise IsoglotError(f"{option} {name}: not callable but {type(value).__name__}; pass {expected}")
     function: Callable[..., Any] = value
     return function
-
-
-def note_fewer(option: str, asked: int, there: int, what: str) -> None:
-    """Report on stderr that fewer exist than requested, and that all of them are used."""
-    if asked > there:
-        console.say(f"{option} {asked}: only {max(0, there):,} {what} exist; using all of them")

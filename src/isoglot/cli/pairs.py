@@ -19,11 +19,12 @@ from isoglot.cli.options import (
     Workers,
     check_stdout,
     cluster_of,
-    imported,
+    import_function,
     model_and_files,
     open_encoder,
 )
 from isoglot.cli.signatures import Of, split
+from isoglot.core.errors import IsoglotError, OutputError
 
 
 def mine(
@@ -68,7 +69,8 @@ def mine(
     settings |= {"threshold": "estimate"} if estimate else {"threshold": "all"} if keep_all else {}
     judge: Any = check_language
     if check_language not in (None, "script"):
-        judge = imported("--check-language", check_language, "script, or module:name of a function from text to code")
+        expected = "script, or module:name of a function from text to code"
+        judge = import_function("--check-language", check_language, expected)
     with (
         Progress("mining", unit="sentences") as bar,
         from_stdin(*map(Path, files)) as texts,
@@ -102,7 +104,6 @@ def align(
     output  output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
     """
     from isoglot import mining
-    from isoglot.core.errors import IsoglotError
     from isoglot.data.formats import columns_of
 
     check_stdout(output, as_json)
@@ -147,7 +148,6 @@ def filter(
     dropped    output file for the dropped groups
     languages  languages of the columns, separated by commas; default: from the file
     """
-    from isoglot.core.errors import OutputError
     from isoglot.data.files import check_outputs
     from isoglot.data.formats import columns_of
     from isoglot.mining.filtering import filter_file
@@ -172,8 +172,8 @@ def filter(
             )
     if as_json:
         show_json({"output": str(output), "dropped": dropped and str(dropped), "counts": counts})
-    for name, found in counts.items():
-        say(f"{name}: {', '.join(f'{count:,} {what}' for what, count in sorted(found.items()))}")
+    for name, kinds in counts.items():
+        say(f"{name}: {', '.join(f'{count:,} {what}' for what, count in sorted(kinds.items()))}")
 
 
 def negatives(

@@ -22,10 +22,10 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from isoglot.core import arguments
-from isoglot.core.arguments import minima_of, parts_of
+from isoglot.core.arguments import parts_of, ranges_of
 from isoglot.core.errors import IsoglotError
 
-_ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of the aligned list in a docstring
 _STRINGS = re.compile(r"(?:Sequence|Collection)\[str\b[\w |]*\]")
 _LIST = str | None  # of strings, separated by commas
@@ -78,7 +78,7 @@ class Of:
 
 
 def _text(module: str) -> str:
-    return (_ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    return (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -121,7 +121,7 @@ def _kind(annotation: ast.expr) -> tuple[Any, float | None]:
     for at, part in enumerate(parts):
         if hasattr(vars(arguments).get(part), "__metadata__") or part.startswith("Annotated["):
             alias = eval(part, vars(arguments))
-            parts[at], minimum = alias.__origin__.__name__, alias.__metadata__[0].value
+            parts[at], minimum = alias.__origin__.__name__, alias.__metadata__[0].least
     if any(map(_STRINGS.fullmatch, parts)):
         return _LIST, None
     return next((kind for name, kind in _TYPES.items() if name in parts), None), minimum
@@ -166,13 +166,13 @@ def _parameter(
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, info], default=default)
 
 
-def _declared(one: inspect.Parameter, text: str) -> inspect.Parameter:
+def _convert_parameter(one: inspect.Parameter, text: str) -> inspect.Parameter:
     """A parameter of a verb as typer reads it: an argument, or after `*` an option."""
     hints = getattr(one.annotation, "__metadata__", ())
     by_name = one.kind is inspect.Parameter.KEYWORD_ONLY
     info: Any = next((hint for hint in hints if isinstance(hint, ParameterInfo)), None)
     kind = functools.reduce(operator.or_, parts_of(one.annotation))
-    minimum = next(iter(minima_of(one.annotation)), None)
+    minimum = next((extent.least for extent in ranges_of(one.annotation)), None)
     return _parameter(
         one.name, kind, one.default, info or (typer.Option if by_name else typer.Argument)(), text, minimum
     )
@@ -191,7 +191,7 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
     made = {group: of.parameters(others, docstring) for group, of in groups.items()}
     parameters = dict[str, inspect.Parameter]()
     for name, one in signature.parameters.items():
-        parameters |= made[name] if name in made else {name: _declared(one, helps.get(name, ""))}
+        parameters |= made[name] if name in made else {name: _convert_parameter(one, helps.get(name, ""))}
     infos = {name: _info(one) for name, one in parameters.items()}
     flags = {name: [*_flags(info), _flag(name)][0] for name, info in infos.items() if isinstance(info, OptionInfo)}
 
@@ -205,7 +205,7 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
         except ValueError as error:
             if not groups:
                 raise
-            raise IsoglotError(f"{verb.__name__}: {_named(str(error), flags)}") from error
+            raise IsoglotError(f"{verb.__name__}: {_name_options(str(error), flags)}") from error
 
     run.__doc__ = _ITEM.sub("", docstring).strip()
     run.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
@@ -227,7 +227,7 @@ def _flags(info: Any) -> list[str]:
     return [word.partition("/")[0] for word in words if isinstance(word, str)]
 
 
-def _named(message: str, flags: Mapping[str, str]) -> str:
+def _name_options(message: str, flags: Mapping[str, str]) -> str:
     """The message, with options instead of the arguments at its beginning."""
     beginning = re.match(r"(?:\w+(?: and |, ))*\w*", message)[0]  # type: ignore[index]  # it matches at least nothing
     words = re.split(r"( and |, )", beginning)

@@ -56,7 +56,7 @@ def train(
     if not ranks.is_first():
         return
     for outcome in outcomes:
-        best = "" if outcome.best is None else f", best dev score {outcome.best:.4f}{_direction(outcome)}"
+        best = "" if outcome.best is None else f", best dev score {outcome.best:.4f}{_show_direction(outcome)}"
         say(f"{outcome.steps} steps in {outcome.seconds:.0f} s{best}")
         typer.echo(outcome.model)
     if seeds > 1:
@@ -71,10 +71,10 @@ def _summary(outcomes: list[Outcome], path: Path) -> str:
     summary = json.loads(path.read_text(encoding="utf-8"))
     deviation = summary["standard_deviation"]
     spread = "" if deviation is None else f" ± {deviation:.4f} (sample standard deviation)"
-    return f"dev score over {summary['n']} seeds: {summary['mean']:.4f}{spread}{_direction(outcomes[0])}"
+    return f"dev score over {summary['n']} seeds: {summary['mean']:.4f}{spread}{_show_direction(outcomes[0])}"
 
 
-def _direction(outcome: Outcome) -> str:
+def _show_direction(outcome: Outcome) -> str:
     return ", lower is better" if outcome.lower_is_better else ""
 
 

@@ -39,8 +39,8 @@ def wikipedia(
         report = build(sources, output, choice=Choice(**choice), progress=progress.part, report=say, **settings)
         for lang, counts in report["instances"].items():
             named = [f"{count:,} {why}" for why, count in counts.items() if why not in ("eligible", "written")]
-            found = f"{counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}"
-            say(f"{lang}: {found}; skipped: {', '.join(named) or 'none'}")
+            written = f"{counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}"
+            say(f"{lang}: {written}; skipped: {', '.join(named) or 'none'}")
         say(f"{report['entities written']:,} entities")
 
 
@@ -77,7 +77,6 @@ def entities(
     from isoglot.data.readers.entities import TABLE, read_table
     from isoglot.wikipedia import entity_training
     from isoglot.wikipedia.entities import titles_of
-    from isoglot.wikipedia.names import encode_names
 
     next(read_table(folder / TABLE))  # before hours of training, not after
     table = folder / VECTORS
@@ -93,7 +92,7 @@ def entities(
             say(f"the model: {vectors}")
             language = language or wiki
         if model is not None:
-            aligned = encode_names(open_encoder(model, device=device), folder)
+            aligned = entity_training.encode_names(open_encoder(model, device=device), folder)
             path = write_vectors(aligned, folder, source=Path(model))
         else:
             assert vectors is not None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import cache, wraps
 from inspect import Parameter, signature, unwrap
+from math import inf
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
@@ -22,14 +23,18 @@ from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, Unio
 from isoglot.core.errors import IsoglotError, nearest, shown
 
 
-class Minimum(NamedTuple):
-    """The minimum of a number, for `Annotated`."""
+class Range(NamedTuple):
+    """The least and the greatest value of a number, for `Annotated`."""
 
-    value: float
+    least: float
+    greatest: float = inf
+
+    def __str__(self) -> str:
+        return f"at least {self.least:g}" + (f" and at most {self.greatest:g}" if self.greatest < inf else "")
 
 
-PositiveInt = Annotated[int, Minimum(1)]
-NonNegativeInt = Annotated[int, Minimum(0)]
+PositiveInt = Annotated[int, Range(1)]
+NonNegativeInt = Annotated[int, Range(0)]
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -57,9 +62,9 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
     """A decorator that checks arguments before a function sees them.
 
     An unknown keyword argument and a value of another kind than the annotation are TypeErrors; NaN for a number, one
-    below its `Minimum`, masked values, and a whole number that turns out to be too large are ValueErrors. Columns and
-    values of PyArrow, also in lists and dicts, become Python's. A name that the file system does not take is an
-    `IsoglotError`.
+    outside its `Range`, a word that is not in its `Literal`, masked values, and a whole number that turns out to be too
+    large are ValueErrors. Columns and values of PyArrow, also in lists and dicts, become Python's. A name that the file
+    system does not take is an `IsoglotError`.
 
     instead   what to do about an argument: for names that other libraries use, instead of the most similar name; for
               the function's own, where a value of another kind is passed
@@ -80,11 +85,7 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
                 table = "pass one of its columns, such as table['text']" if _is_table(value) else ""
                 advice = table or instead.get(name, "")
                 raise TypeError(f"{wrong}, got {kind}{shown(value)}{advice and '; '}{advice}")
-            if isinstance(value, float) and value != value and hint is not Any:
-                raise ValueError(f"{function.__name__}: {name}: is NaN; pass a number")
-            for minimum in minima_of(hint) if isinstance(value, Real) else ():
-                if value < minimum:
-                    raise ValueError(f"{name} is {value}; it must be at least {minimum}")
+            _check_value(function.__name__, name, value, hint)
             return value
 
         @wraps(function)
@@ -102,6 +103,19 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
         return call
 
     return decorate
+
+
+def _check_value(function: str, name: str, value: Any, hint: Any) -> None:
+    """Raise ValueError for a value of the right kind that the annotation excludes."""
+    if isinstance(value, float) and value != value and hint is not Any:
+        raise ValueError(f"{function}: {name}: is NaN; pass a number")
+    words = _choices(hint)
+    if words and value is not None and value not in words:
+        advice = nearest(value, words, otherwise=f"use one of {', '.join(words)}")
+        raise ValueError(f"{name} is {shown(value)}; {advice}")
+    for extent in ranges_of(hint) if isinstance(value, Real) else ():
+        if not extent.least <= value <= extent.greatest:
+            raise ValueError(f"{name} is {value}; it must be {extent}")
 
 
 def check_fields(kind: _Class) -> _Class:
@@ -157,10 +171,16 @@ def parts_of(hint: Any) -> list[Any]:
     return [part.__origin__ if get_origin(part) is Annotated else part for part in parts]
 
 
-def minima_of(hint: Any) -> list[Any]:
-    """The minima of a number, as its annotation has them."""
+def ranges_of(hint: Any) -> list[Range]:
+    """The ranges of a number, as its annotation has them."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
-    return [one.value for part in parts for one in getattr(part, "__metadata__", ()) if isinstance(one, Minimum)]
+    return [one for part in parts for one in getattr(part, "__metadata__", ()) if isinstance(one, Range)]
+
+
+def _choices(hint: Any) -> tuple[str, ...]:
+    """The words that an argument may be; none if it may be anything else, except for None."""
+    literals = [part for part in parts_of(hint) if part is not NoneType]
+    return get_args(literals[0]) if [get_origin(part) for part in literals] == [Literal] else ()
 
 
 def _kind(part: Any) -> Any:
@@ -186,7 +206,7 @@ def _is_kind(part: Any, parts: Sequence[Any]) -> bool:
 def _fits_part(value: Any, part: Any) -> bool:
     origin = _kind(part)
     if origin is Literal:
-        return type(value) in map(type, get_args(part))  # which of them, the function checks
+        return type(value) in map(type, get_args(part))
     if origin not in _KINDS:
         return isinstance(value, origin)
     if not _KINDS[origin][1](value):

@@ -42,7 +42,7 @@ class IsoglotError(Exception):
     """
 
     def __str__(self) -> str:
-        return _CONTROLS.sub(lambda found: repr(found[0])[1:-1] if found[0].strip(" \r\n") else " ", super().__str__())
+        return _CONTROLS.sub(lambda match: repr(match[0])[1:-1] if match[0].strip(" \r\n") else " ", super().__str__())
 
 
 class RecipeError(IsoglotError):

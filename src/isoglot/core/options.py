@@ -33,7 +33,7 @@ def _problem(value: Any, hint: Any) -> str:
     if kind in (Union, UnionType):
         problems = [_problem(value, choice) for choice in arguments if choice is not type(None)]
         return "" if "" in problems else problems[-1]
-    takes, problem = next(entry for known, entry in _KINDS.items() if issubclass(kind, known))
+    takes, problem = next(entry for taken, entry in _KINDS.items() if issubclass(kind, taken))
     if not takes(value):
         return problem
     huge = kind in (int, float) and not abs(value) <= LARGEST  # also false for NaN

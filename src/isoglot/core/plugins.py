@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from isoglot.core.errors import PluginError, shown
+from isoglot.core.errors import PluginError, naming_extras, shown
 
 T = TypeVar("T")
 
@@ -66,6 +66,15 @@ def import_module(name: str) -> None:
     except Exception as error:  # a module may raise anything
         problem = f"cannot be imported: {type(error).__name__}: {error}"
         raise PluginError(f"--import {name}: {problem}; check the name, or add its folder to PYTHONPATH") from error
+
+
+def torch_half(module: str) -> Any:
+    """The module `isoglot.MODULE` of the half that needs torch, such as encoders, on which nothing else depends.
+
+    Raises MissingExtraError if torch or transformers is missing.
+    """
+    with naming_extras():
+        return importlib.import_module(f"isoglot.{module}")
 
 
 def source_of(plugin: object) -> Path | None:

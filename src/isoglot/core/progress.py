@@ -30,7 +30,7 @@ def bar(what: str, *, show: bool | None = None, progress: Progress | None = None
         yield progress
         return
     try:
-        with _drawn(what, wait=LONG if show is None else 0.0) as draw:
+        with _draw_bar(what, wait=LONG if show is None else 0.0) as draw:
 
             def both(done: int, total: int | None) -> None:
                 draw(done, total)
@@ -89,7 +89,7 @@ def is_interactive() -> bool:
 
 
 @contextmanager
-def _drawn(what: str, *, wait: float) -> Iterator[Progress]:
+def _draw_bar(what: str, *, wait: float) -> Iterator[Progress]:
     drawing: Any = None
     began = monotonic()
 

@@ -284,13 +284,13 @@ def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mappin
     # A temperature or a weight may require more of a source than its cap: it gets its cap, and the epoch is shorter.
     over = exact.sum(axis=1) > caps
     quotas = np.zeros_like(exact, dtype=np.int64)
-    quotas[~over] = _rounded(exact[~over])
+    quotas[~over] = _round(exact[~over])
     for row in np.flatnonzero(over):
-        quotas[row] = _rounded(exact[row] / exact[row].sum() * caps[row])
+        quotas[row] = _round(exact[row] / exact[row].sum() * caps[row])
     return quotas.ravel()
 
 
-def _rounded(exact: Array) -> Array:
+def _round(exact: Array) -> Array:
     """Whole numbers of the same sum, by largest remainders; the sum of `exact` is rounded."""
     whole = np.floor(exact).astype(np.int64)
     missing = round(exact.sum()) - int(whole.sum())

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import pickle
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, compress, islice
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,6 @@ from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
 from isoglot.data.readers import READERS, check, files_of, read
-from isoglot.data.spool import Spool
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
 
@@ -45,6 +46,7 @@ Counts = dict[str, Counter[str]]  # counts of dropped and kept groups, by the na
 Leak = Path | Collection[str] | Callable[[], Collection[str]]  # a file or folder; sentences, or what reads them
 JOINED = "joined"  # name of all sources as one
 _COUNTS = "counts.json"  # in the folder of a table: what was counted while it was built
+_SPOOLED = 4096  # groups that a temporary file has in one piece
 
 
 class Source(ABC):
@@ -142,13 +144,51 @@ class FileSource(Source):
         if not any(mark in str(self.path) for mark in "*?["):
             return [self.path]
         anchor = Path(self.path.anchor)
-        if not (found := sorted(anchor.glob(str(self.path.relative_to(anchor))))):
+        if not (paths := sorted(anchor.glob(str(self.path.relative_to(anchor))))):
             raise CorpusError("no file has a name like this", file=self.path)
-        return found
+        return paths
 
     def _read(self, path: Path, counts: Counter[str]) -> Iterator[Group]:
         counting = "counts" in inspect.signature(READERS[self.reader]).parameters
         return read(self.reader, path, **self.options, **({"counts": counts} if counting else {}))
+
+
+class Spool:
+    """Groups, in a file without a name that is gone when the spool is closed or the process ends.
+
+    `complete` says that `write` has come to its end, and `counts` are those of the groups' source at that time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `close`
+        self.counts: Counter[str] = Counter()
+        self.complete = False
+
+    def write(self, groups: Iterable[Group], counts: Counter[str]) -> Iterator[Group]:
+        """The same groups, written as they pass."""
+        groups = iter(groups)
+        while block := list(islice(groups, _SPOOLED)):
+            rows = [(one.texts, one.langs, one.key, one.hard_negatives, one.hard_langs, one.extras) for one in block]
+            pickle.dump(rows, self._file, pickle.HIGHEST_PROTOCOL)
+            yield from block
+        self.counts = counts.copy()
+        self.complete = True
+
+    def read(self, passed: Callable[[float], None] = lambda _: None) -> Iterator[Group]:
+        """The groups that were written. `passed` is called with the share of them that each block is."""
+        end, place = self._file.seek(0, 2), 0
+        while place < end:
+            self._file.seek(place)
+            rows = pickle.load(self._file)
+            passed((self._file.tell() - place) / end)
+            place = self._file.tell()
+            yield from (Group(*row) for row in rows)
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
+        self.complete = False
 
 
 @dataclass
@@ -203,13 +243,13 @@ class Corpus:
         """Each source's name and its filtered groups, read again on each call; a joined corpus is one source."""
         counts = self.counts = {source.name: Counter() for source in self.sources}
         if not self.join:
-            return [(name, counted(groups, counts[name], "kept")) for name, groups in self._filtered(counts)]
+            return [(name, counted(groups, counts[name], "kept")) for name, groups in self._filter(counts)]
         read = {name: Counter[str]() for name in counts}
 
         def everything() -> Iterator[Group]:
-            for found in read.values():
-                found.clear()  # joining reads twice
-            for _, groups in self._filtered(read, keep=True):
+            for of_source in read.values():
+                of_source.clear()  # joining reads twice
+            for _, groups in self._filter(read, keep=True):
                 yield from groups
             counts.update(read)
 
@@ -233,7 +273,7 @@ class Corpus:
 
     def texts(self) -> Iterator[str]:
         """Every sentence of every group before any joining, for a tokenizer to be trained on."""
-        for _, groups in self._filtered({source.name: Counter() for source in self.sources}, keep=True):
+        for _, groups in self._filter({source.name: Counter() for source in self.sources}, keep=True):
             for group in groups:
                 yield from group.texts
                 yield from group.hard_negatives
@@ -263,18 +303,18 @@ class Corpus:
         state = [FORMAT, sources, settings, *map(str, more)]
         return hashlib.sha256(json.dumps(state, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
-    def _filtered(self, counts: Counts, *, keep: bool = False) -> Iterator[tuple[str, Iterator[Group]]]:
+    def _filter(self, counts: Counts, *, keep: bool = False) -> Iterator[tuple[str, Iterator[Group]]]:
         """Each source's name and its groups after all filters; with `keep` they are kept for the next reading."""
         if len(self._spools) == len(self.sources) and all(spool.complete for spool in self._spools.values()):
             for source in self.sources:
-                yield source.name, self._kept(source, counts[source.name])
+                yield source.name, self._reread(source, counts[source.name])
             return
         self.release()
         seen = filters.Seen()
         for source in self.sources:
-            groups = self._allowed(source, counts[source.name])
+            groups = self._select(source, counts[source.name])
             if source.mixing.sample:
-                groups = self._sampled(groups, source, counts[source.name])
+                groups = self._sample(groups, source, counts[source.name])
             if self.deduplicate:
                 groups = filters.deduplicate(groups, seen=seen, counts=counts[source.name])
             if keep:
@@ -282,12 +322,12 @@ class Corpus:
                 groups = spool.write(groups, counts[source.name])
             yield source.name, groups
 
-    def _kept(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
+    def _reread(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
         spool, size = self._spools[source.name], source.size()
         yield from spool.read(lambda share: count_bytes(round(share * size)))
         counts.update(spool.counts)
 
-    def _allowed(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
+    def _select(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
         groups = counted(source.groups(counts), counts, "read")
         if self.languages:
             groups = filters.select_languages(groups, self.languages, counts=counts)
@@ -295,10 +335,10 @@ class Corpus:
             groups = filters.remove_leaks(groups, self._leaks, counts=counts)
         return groups
 
-    def _sampled(self, groups: Iterator[Group], source: Source, counts: Counter[str]) -> Iterator[Group]:
+    def _sample(self, groups: Iterator[Group], source: Source, counts: Counter[str]) -> Iterator[Group]:
         """The groups of the sample, in their order. They are counted once for it; a byte for each is kept."""
         if source.name not in self._samples:
-            total = sum(1 for _ in self._allowed(source, Counter()))
+            total = sum(1 for _ in self._select(source, Counter()))
             chosen = np.zeros(total, dtype=bool)
             chosen[np.random.default_rng(source.mixing.seed).permutation(total)[: source.mixing.sample]] = True
             self._samples[source.name] = chosen
@@ -420,5 +460,5 @@ def describe(of_sources: Counts) -> str:
     counts = sum(of_sources.values(), Counter[str]())
     first = ("read", "leaked", "repeated")
     names = [*first, *(name for name in counts if name not in (*first, "kept")), "kept"]
-    found = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]
-    return "groups: " + ", ".join(found or ["none"])
+    phrases = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]
+    return "groups: " + ", ".join(phrases or ["none"])

@@ -63,13 +63,13 @@ def align(
     else:
         place = {name: row for row, name in enumerate(ids)}
         wanted = _rows((title, place[name]) for title, name in titles if name in place)
-    read = _from_text
+    read = _read_text
     if first_bytes(vectors)[:1] == _PICKLE:
         if not allow_pickle:
             problem = "is a pickle, which can run any code when it is read; if you trust where it is from, pass it to"
             problem += " `isoglot entities --vectors FILE --allow-pickle`, or save the model as text"
             raise CorpusError(problem, file=vectors)
-        read = _from_model
+        read = _read_model
     table: Table | None = None
     for row, vector in read(vectors, wanted):
         if table is None:
@@ -136,7 +136,7 @@ def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {title: row for title, row in rows.items() if row >= 0 and title}
 
 
-def _from_text(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
+def _read_text(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
     """Rows and their vectors, in the order of the file.
 
     They are `ENTITY/A title TAB 0.1 0.2 ...`, or `ENTITY/A_title 0.1 0.2 ...` where words are between spaces, too.
@@ -163,7 +163,7 @@ def _from_text(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]
         raise CorpusError(f"contains no line that begins with {_PREFIX}; use vectors of Wikipedia2Vec", file=path)
 
 
-def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
+def _read_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
     """By the library, which follows redirects that it knows."""
     library = wikipedia2vec()
     with path.open("rb") as stream:
@@ -171,10 +171,10 @@ def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table
     try:
         model = library.Wikipedia2Vec.load(str(path), None if compressed else "c")
         entities = [(row, model.get_entity(title)) for title, row in wanted.items()]
-        found = [(row, np.asarray(model.get_vector(entity), np.float32)) for row, entity in entities if entity]
+        vectors = [(row, np.asarray(model.get_vector(entity), np.float32)) for row, entity in entities if entity]
     except Exception as error:  # a pickle can fail in any way
         raise CorpusError(f"not a model of Wikipedia2Vec ({error!r}); copy or train it again", file=path) from error
-    yield from found
+    yield from vectors
 
 
 def wikipedia2vec(part: str = "") -> Any:

@@ -94,14 +94,14 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """
     number, pieces, held = 0, [b""], 0
     for block in read_blocks(path):
-        head, feed, rest = block.rpartition(b"\n")
+        head, feed, tail = block.rpartition(b"\n")
         if feed:
             lines = _decode(b"".join([*pieces, head]), path, number + 1)
             yield from enumerate(lines, number + 1)
             number += len(lines)
             pieces, held = [], 0
-        pieces.append(rest)
-        held += len(rest)
+        pieces.append(tail)
+        held += len(tail)
         if held > LONGEST_LINE:
             _refuse_carriage_returns(b"".join(pieces[-2:]), path, number + 1)
             problem = f"has more than {LONGEST_LINE >> 20} MiB without a line end; pass text, one sentence per line"
@@ -230,13 +230,13 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         system = error.errno is not None or type(error) is OSError  # not those of gzip or of the network
-        if not system or isinstance(error, ConnectionError | TimeoutError) or not _is_of(error.filename, Path(path)):
+        if not system or isinstance(error, ConnectionError | TimeoutError) or not _concerns(error.filename, Path(path)):
             raise
         room = "; make room" if error.errno in _FULL else ""
         raise OutputError(f"{path}: can't be written: {error.strerror or error}{room}") from error
 
 
-def _is_of(name: str | bytes | int | None, path: Path) -> bool:
+def _concerns(name: str | bytes | int | None, path: Path) -> bool:
     """Whether the file that an error names is `path`, a folder above it or what `hidden` names; none: a stream."""
     if not isinstance(name, str | bytes):
         return True
@@ -412,17 +412,17 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
     """The paths of the keys of one record whose values differ in another, such as `settings.dtype`."""
     as_read = json.loads(json.dumps(ours))  # tuples as JSON has them
-    return [place for key, value in as_read.items() for place in _differing(value, theirs.get(key), key)]
+    return [place for key, value in as_read.items() for place in _list_differences(value, theirs.get(key), key)]
 
 
-def _differing(one: Any, other: Any, place: str) -> list[str]:
+def _list_differences(one: Any, other: Any, place: str) -> list[str]:
     if isinstance(one, dict) and isinstance(other, dict):
         pairs = [(key, one.get(key), other.get(key)) for key in {**one, **other}]
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         pairs = [(str(at), first, second) for at, (first, second) in enumerate(zip(one, other, strict=True))]
     else:
         return [] if one == other else [place]
-    return [inner for key, first, second in pairs for inner in _differing(first, second, f"{place}.{key}")]
+    return [inner for key, first, second in pairs for inner in _list_differences(first, second, f"{place}.{key}")]
 
 
 MARK = ".isoglot"  # in a folder of `work_folder`

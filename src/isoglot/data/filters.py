@@ -42,13 +42,13 @@ _NEITHER_LETTER_NOR_NUMBER = re.compile(r"[\W_]+")
 
 
 def select_languages(
-    groups: Iterable[Group], languages: str | Iterable[str], *, smallest: int = 2, counts: Counter[str] | None = None
+    groups: Iterable[Group], languages: str | Iterable[str], *, counts: Counter[str] | None = None
 ) -> Iterator[Group]:
     """The groups with only the sentences in `languages`; a code without a script stands for all its scripts.
 
-    Groups cut to fewer than `smallest` sentences are dropped and counted in `counts["of other languages"]`; groups that
-    lost a sentence and stay are counted in `counts["shortened"]`. A group that was smaller stays if all of its
-    languages are selected. Kept in memory: nothing. Raises `CorpusError` for an unknown language.
+    Groups cut to fewer than two sentences are dropped and counted in `counts["of other languages"]`; groups that
+    lost a sentence and stay are counted in `counts["shortened"]`. A single sentence stays if its
+    language is selected. Kept in memory: nothing. Raises `CorpusError` for an unknown language.
     """
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
@@ -61,18 +61,18 @@ def select_languages(
         codes = group.langs + group.hard_langs
         if codes not in untouched:
             untouched[codes] = all(matches(code, wanted) for code in codes)
-        kept = group
+        reduced = group
         if not untouched[codes]:
-            texts, langs = _matching(group.texts, group.langs, wanted)
-            hard, hard_langs = _matching(group.hard_negatives, group.hard_langs, wanted)
-            kept = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
-        if len(kept.texts) < min(smallest, max(1, len(group.texts))):
+            texts, langs = _match(group.texts, group.langs, wanted)
+            hard, hard_langs = _match(group.hard_negatives, group.hard_langs, wanted)
+            reduced = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
+        if len(reduced.texts) < min(2, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
-        if kept is group and len(group.texts) >= smallest:
+        if reduced is group and len(group.texts) >= 2:
             last = group.langs
-        counts["shortened"] += len(kept.texts) < len(group.texts)
-        yield kept
+        counts["shortened"] += len(reduced.texts) < len(group.texts)
+        yield reduced
 
 
 def deduplicate(
@@ -93,7 +93,7 @@ def deduplicate(
         counts["repeated"] += len(block) - int(fresh.sum())
 
 
-def _matching(
+def _match(
     texts: Sequence[str], codes: Sequence[str], wanted: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     chosen = [matches(code, wanted) for code in codes]

@@ -15,6 +15,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,16 +76,16 @@ def read_table(
     line, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
     if (names := implied(first)) is not None:
-        return [*names], _fitted(path, [*names], [*range(len(names))], line, first, rows)
+        return [*names], _fit_rows(path, [*names], [*range(len(names))], line, first, rows)
     places = [place for place, name in enumerate(header) if columns is None or name in columns]
     if not places:
         wanted = ", ".join(columns or ())
         raise CorpusError(f"has the columns {', '.join(header)}, and none is called {wanted}", file=path, line=line)
     names = [columns[header[place]] if columns else header[place] for place in places]
-    return names, _fitted(path, header, places, line, None, rows)
+    return names, _fit_rows(path, header, places, line, None, rows)
 
 
-def _fitted(
+def _fit_rows(
     path: str | Path, names: list[str], places: list[int], line: int, first: list[str] | None, rows: Cells
 ) -> Cells:
     empty = first is None
@@ -114,14 +115,10 @@ def read_records(path: str | Path, *, skip_blank: bool = False) -> Records:
     A blank line is an error unless `skip_blank`.
     """
     if input_format(path) == "parquet":
-        parquet, failed = _pyarrow(path)
-        try:
-            with parquet.ParquetFile(path) as file:
-                names = [name for name in file.schema_arrow.names if name != "vector"]
-                batches = file.iter_batches(_BLOCK, columns=names)
-                yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
-        except (failed, OSError) as error:
-            raise CorpusError(f"cannot be read as Parquet ({error}); write or export it again", file=path) from error
+        with _open_parquet(path) as file:
+            names = [name for name in file.schema_arrow.names if name != "vector"]
+            batches = file.iter_batches(_BLOCK, columns=names)
+            yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
         return
     for number, line in read_lines(path):
         if line.strip() or not skip_blank:
@@ -236,20 +233,23 @@ def _xlsx_cells(path: str | Path) -> Cells:
 
 def parquet_metadata(path: str | Path, name: str) -> str:
     """A value in the metadata of a Parquet file; "" if there is none."""
-    parquet, failed = _pyarrow(path)
-    try:
-        return str((parquet.read_schema(path).metadata or {}).get(name.encode(), b"").decode())
-    except (failed, OSError) as error:
-        raise CorpusError(f"cannot be read as Parquet ({error}); write or export it again", file=path) from error
+    with _open_parquet(path) as file:
+        return str((file.schema_arrow.metadata or {}).get(name.encode(), b"").decode())
 
 
-def _pyarrow(path: str | Path) -> tuple[Any, Any]:
+@contextmanager
+def _open_parquet(path: str | Path) -> Iterator[Any]:
+    """A Parquet file of pyarrow. Raises `CorpusError` for a file that is missing or damaged."""
     collect([path])
     if not Path(path).is_file():
         raise CorpusError("no such file; check the name", file=path)
     with naming_extras():
         from pyarrow import ArrowException, parquet
-    return parquet, ArrowException
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield file
+    except (ArrowException, OSError) as error:
+        raise CorpusError(f"cannot be read as Parquet ({error}); write or export it again", file=path) from error
 
 
 # Writing

@@ -136,7 +136,7 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
             return plain
         group = _written_out(row, languages, skipped)
     elif roles := roles_in(row):
-        group = _by_role(row, roles, languages)
+        group = _read_roles(row, roles, languages)
     else:
         if "translation" in row:
             if not isinstance(row["translation"], Mapping):
@@ -144,7 +144,7 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
             # A translation may come with ids and file names; only the key and numbers are used here.
             others = {name: value for name, value in row.items() if name == "key" or isinstance(value, (int, float))}
             row = others | dict(row["translation"])
-        group = _by_language(row, skipped)
+        group = _read_languages(row, skipped)
     if not group.texts and skipped is None:
         raise CorpusError("contains no text in any language; remove it")
     return group
@@ -200,7 +200,7 @@ class RowReader:
         for number, item in enumerate(data, 1):
             try:
                 if isinstance(item, Group):
-                    group = _with_known_codes(item)
+                    group = _convert_codes(item)
                 elif isinstance(item, Mapping):
                     row = {name: _plain(value) for name, value in item.items()}
                     group = self.read_columns(row) if self.columns or self.negatives else self.read_row(row)
@@ -242,10 +242,10 @@ def _select_cells(row: Mapping[str, Any], columns: Mapping[str, str]) -> list[tu
     return [(text, code) for name, code in columns.items() for text in _sentences(row, name) if text.strip()]
 
 
-def _with_known_codes(group: Group) -> Group:
+def _convert_codes(group: Group) -> Group:
     """The group with canonical language codes; `Group` itself doesn't convert them, since readers make millions."""
     try:
-        langs, hard = (_known(codes) or canonical_list(codes) for codes in (group.langs, group.hard_langs))
+        langs, hard = (_convert(codes) or canonical_list(codes) for codes in (group.langs, group.hard_langs))
     except TypeError:
         problem = f"a language is not a string ({shown(group.langs + group.hard_langs)}); pass a code, or 'und'"
         raise CorpusError(problem) from None
@@ -268,7 +268,7 @@ def _plain_row(row: Mapping[str, Any]) -> Group | None:
     """Fast path: the group of a row with known languages and no blank sentence; None for any other row."""
     texts, langs = row["texts"], row["langs"]
     try:
-        codes = _known(tuple(langs))
+        codes = _convert(tuple(langs))
     except TypeError:
         return None
     is_plain = type(texts) is list and type(langs) is list and codes is not None and len(codes) == len(texts) > 0
@@ -277,7 +277,7 @@ def _plain_row(row: Mapping[str, Any]) -> Group | None:
 
 
 @lru_cache(1 << 14)
-def _known(langs: tuple[str, ...]) -> tuple[str, ...] | None:
+def _convert(langs: tuple[str, ...]) -> tuple[str, ...] | None:
     """The codes of the languages; None if one is not known."""
     if not all(isinstance(code, str) and is_language(code) for code in langs):
         return None
@@ -287,12 +287,12 @@ def _known(langs: tuple[str, ...]) -> tuple[str, ...] | None:
 def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
     if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
         raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
-    texts = _with_codes(row, "texts", "langs", languages, skipped)
-    hard = _with_codes(row, "hard_negatives", "hard_langs", languages, skipped)
+    texts = _pair_codes(row, "texts", "langs", languages, skipped)
+    hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
     return Group(*unzip(texts), str(row.get("key") or ""), *unzip(hard), _extras(row.get("extras") or {}))
 
 
-def _with_codes(
+def _pair_codes(
     row: Mapping[str, Any], name: str, langs: str, languages: Sequence[str], skipped: Counter[str] | None
 ) -> list[tuple[str, str]]:
     texts = _sentences(row, name)
@@ -304,7 +304,7 @@ def _with_codes(
     return [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
 
 
-def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
+def _read_roles(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
     first, others = (list(_sentences(row, name)) for name in roles[:2])
     if roles[1] and not (first and others):  # a null sentence still consumes its language code
         missing = [""] * max(1, len(languages) - len(first or others))
@@ -318,7 +318,7 @@ def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[s
     return Group(*unzip(pairs), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
 
 
-def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
+def _read_languages(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
     texts: list[tuple[str, str]] = []
     numbers: dict[str, float] = {}
     for name, value in row.items():

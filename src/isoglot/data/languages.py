@@ -60,33 +60,45 @@ def canonical(code: str, *, file: str | Path | None = None, line: int | None = N
 
     Raises `CorpusError` for an unknown language, with the nearest known codes and, if passed, with file and line.
     """
-    found = _language_code(code)
-    if found is None:
+    language = _language_code(code)
+    if language is None:
         raise CorpusError(f"unknown language {shown(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
-    return found
+    return language
 
 
 def canonical_or_skip(code: str, skipped: Counter[str] | None) -> str | None:
     """As `canonical`, but with `skipped` an unknown language is counted there and gives None."""
-    found = _language_code(code)
-    if found is None and skipped is None:
+    language = _language_code(code)
+    if language is None and skipped is None:
         return canonical(code)
-    if found is None and skipped is not None:
+    if language is None and skipped is not None:
         skipped[SKIPPED] += 1
-    return found
+    return language
 
 
-def canonical_list(
-    codes: str | Iterable[str], *, file: str | Path | None = None, line: int | None = None
-) -> tuple[str, ...]:
+def canonical_list(codes: str | Iterable[str], *, file: str | Path | None = None) -> tuple[str, ...]:
     """Language codes from an iterable of codes of any system, or from one string with commas (`"zh,kor"`)."""
     names = codes.split(",") if isinstance(codes, str) else codes
-    return tuple(canonical(name, file=file, line=line) for name in names)
+    return tuple(canonical(name, file=file) for name in names)
 
 
 def is_language(code: str) -> bool:
     """Whether `canonical` accepts the code."""
     return _language_code(code) is not None
+
+
+def header_languages(names: Sequence[str]) -> list[str | None]:
+    """The languages that the headers of columns say, all by codes or all by English names; None for any other header.
+
+    Among names, a code such as `key`, which is Kupia, is rather the key of a row; and only languages with a code of two
+    letters count, since "Note" might be a name.
+    """
+    codes = [_language_code(name) for name in names]
+    if None in codes:
+        short = [_names().get(name.strip().casefold(), "") for name in names]
+        if all(len(code) == 2 for code in short):
+            return [_language_code(code) for code in short]
+    return codes
 
 
 def matches(code: str, wanted: Collection[str]) -> bool:
@@ -146,10 +158,10 @@ def _advice(code: str) -> str:
     advice = "write an ISO 639 code such as 'deu', 'de' or 'zho_Hans', or 'und' if the language is unknown"
     word = code.strip()
     if len(word) > 3:  # perhaps a name; the code with the most similar spelling would be that of another language
-        found = _language_code(_names().get(word.casefold(), ""))
-        return f"did you mean {found!r}?" if found else advice
-    known = [two for two in LANGUAGE_ALPHA3 if len(two) == 2] + [*LANGUAGE_ALPHA3.values()]
-    return nearest(word, known, otherwise=advice)
+        language = _language_code(_names().get(word.casefold(), ""))
+        return f"did you mean {language!r}?" if language else advice
+    codes = [two for two in LANGUAGE_ALPHA3 if len(two) == 2] + [*LANGUAGE_ALPHA3.values()]
+    return nearest(word, codes, otherwise=advice)
 
 
 @cache
@@ -168,11 +180,11 @@ def _registry() -> dict[tuple[str, str], list[str]]:
 @cache
 def _names() -> dict[str, str]:
     """English names of languages, in lower case, with their codes."""
-    found: dict[str, str] = {}
+    codes: dict[str, str] = {}
     for (kind, subtag), names in _registry().items():
         for name in names if kind == "language" else ():
-            found.setdefault(name.removesuffix(" (macrolanguage)").casefold(), subtag)
-    return found
+            codes.setdefault(name.removesuffix(" (macrolanguage)").casefold(), subtag)
+    return codes
 
 
 @lru_cache(maxsize=1024)
@@ -197,5 +209,5 @@ def tag(code: str | None) -> str | None:
         return None
     from langcodes import Language
 
-    found = str(Language.get(code).to_tag())
-    return found if found != "und" else None
+    language_tag = str(Language.get(code).to_tag())
+    return language_tag if language_tag != "und" else None

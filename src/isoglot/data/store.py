@@ -76,11 +76,11 @@ def write_rows(path: Path, at: int, block: Table) -> None:
             os.fsync(stream.fileno())
 
 
-def is_header(found: bytes, width: int, dtype: DTypeLike = np.float32) -> bool:
-    """Whether a file that begins so was left by `write_rows`, with any number of rows."""
-    begin, _, _ = header(0, width, dtype).partition(b"0, ")
-    count = found[len(begin) :].partition(b",")[0]
-    return count.isdigit() and len(count) < 20 and found == header(int(count), width, dtype)
+def is_header(content: bytes, width: int) -> bool:
+    """Whether a file that begins so was left by `write_rows`, with any number of rows in float32."""
+    begin, _, _ = header(0, width, np.float32).partition(b"0, ")
+    count = content[len(begin) :].partition(b",")[0]
+    return count.isdigit() and len(count) < 20 and content == header(int(count), width, np.float32)
 
 
 def map_rows(path: Path, count: int, width: int, dtype: DTypeLike = np.float32) -> Table:

@@ -52,22 +52,22 @@ def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     return np.asarray(scaled)
 
 
-def open_array(path: str | Path, *, mapped: bool = True) -> NDArray[Any]:
-    """The array of a `.npy` file, as a read-only memory map unless `mapped` is False.
+def open_array(path: str | Path) -> NDArray[Any]:
+    """The array of a `.npy` file, as a read-only memory map.
 
     Raises `OSError` for a file that can't be read and `ValueError` for all else: numpy evaluates the header, and of a
     damaged one its parser raises errors of its own, such as `tokenize.TokenError`.
     """
     try:
-        found = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError:
         raise
     except Exception as error:
         pickled = isinstance(error, ValueError) and "pickle" in str(error)  # numpy's guess at any unknown file
         raise ValueError("not a NumPy array" if pickled else f"not a NumPy array: {error}") from error
-    if not isinstance(found, np.ndarray):
+    if not isinstance(array, np.ndarray):
         raise ValueError("several arrays in one file")
-    return found
+    return array
 
 
 def open_table(path: str | Path) -> NDArray[Any]:

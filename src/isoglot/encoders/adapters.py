@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from isoglot.core.errors import EncoderError, nearest
 from isoglot.encoders.base import add_tensors, evaluating
 from isoglot.encoders.layers import read_tensors
-from isoglot.encoders.rounding import rounded
+from isoglot.encoders.rounding import Linear
 from isoglot.model import configs, layout
 from isoglot.model.finding import ADAPTER
 
@@ -40,7 +40,7 @@ _PREFIX = "base_model.model."  # prefix of tensor names in peft's files
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
-class LowRank(nn.Linear):
+class LowRank(Linear):
     """`linear`, frozen, plus scale * up @ down; `down` is A (r, d_in), `up` is B (d_out, r), scale is alpha / r."""
 
     scale: Tensor
@@ -58,8 +58,7 @@ class LowRank(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
         low = F.linear(x, self.down) * self.scale  # (..., r)
-        bias = None if self.bias is None else rounded(self.bias)
-        return F.linear(x, rounded(self.weight), bias) + F.linear(low, self.up)
+        return super().forward(x) + F.linear(low, self.up)
 
     def merged(self) -> nn.Linear:
         """An ordinary layer with the same output up to rounding; the bias is shared."""

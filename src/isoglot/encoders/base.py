@@ -178,7 +178,10 @@ class Encoder(Model, nn.Module):
     def at(self, precision: str) -> Model:
         """The encoder, which computes in every precision but int8. Raises EncoderError for that."""
         if precision == "int8":
-            raise EncoderError(f"int8 is for transformers, and this is a {type(self).__name__}; use float32")
+            raise EncoderError(
+                f"int8 is computed by transformers, and this is a {type(self).__name__}; use float32 "
+                "(output_precision='int8' returns vectors of bytes)"
+            )
         return self
 
     @property

@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -89,11 +90,27 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     return _tf32 if precision == "tf32" else nullcontext()
 
 
+@contextmanager
+def one_pass(computing: AbstractContextManager[object]) -> Iterator[None]:
+    """A pass in the context `computing`, in which no weight changes: what is joined of them is kept for all chunks."""
+    with computing:
+        _pass.joined = {}
+        try:
+            yield
+        finally:
+            _pass.__dict__.pop("joined", None)
+
+
+def joined_weights() -> dict[Any, Tensor]:
+    """Weights that the pass of this thread has joined; outside of a pass an empty dict."""
+    return getattr(_pass, "joined", {})
+
+
 class _TF32(AbstractContextManager[None]):
     """Products of float32 are computed in TF32 while anybody is inside: PyTorch's switch is the whole process's."""
 
     def __init__(self) -> None:
-        self.lock, self.inside, self.before = threading.Lock(), 0, False
+        self.lock, self.inside, self.before = threading.RLock(), 0, False
 
     def __enter__(self) -> None:
         with self.lock:
@@ -110,6 +127,18 @@ class _TF32(AbstractContextManager[None]):
 
 
 _tf32 = _TF32()
+_pass = threading.local()
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Products of float32 are computed in float32 inside the block, by all threads; TF32 waits for its end."""
+    with _tf32.lock:
+        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
+        try:
+            yield
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def fetch(values: Tensor) -> Callable[[], Tensor]:

@@ -52,7 +52,7 @@ def load(
     pooling, prompt, max_length   instead of the folder's settings; None keeps these (mean pooling if there are none)
     allow_download                download a hub id that is not in the local cache; else the network is not touched
     training                      further settings of `TransformerEncoder` (head, layers, dim, dropout,
-                                  freeze_embeddings, train_layers, adapter, sparse_embeddings, seed) or of
+                                  freeze_embeddings, train_layers, adapter, sparse_embeddings, compile, seed) or of
                                   `StaticEncoder` (token_weights, sparse)
 
     Raises EncoderError for an unknown model or device, a damaged model, and a model with unsupported modules.
@@ -300,7 +300,7 @@ def _expand_weights(folder: Path) -> dict[str, Tensor] | None:
 
 
 def _read_bert(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
-    """The backbone, if it is a BERT that needs nothing of transformers."""
+    """The backbone, if it is of the family of BERT and needs nothing of transformers."""
     config, plain = layout.read_json(folder / "config.json"), folder / "model.safetensors"
     if not bert.fits(config) or (expanded is None and not plain.is_file()):
         return None

@@ -1,20 +1,22 @@
-"""Weights in bfloat16 that autocast would otherwise round again for each chunk.
+"""Fewer operations for the same products: weights rounded once, and linear layers of the same input as one.
 
 Autocast keeps what it rounded only for trained weights and only during one pass. Weights that do not change between
-two chunks are rounded once here, to the same values, until they are changed or moved.
+two chunks are rounded and joined once here, to the same values, until they are changed or moved.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.utils.weak import WeakIdKeyDictionary
 
 from isoglot.encoders.base import evaluating
+from isoglot.encoders.device import joined_weights
 
 if TYPE_CHECKING:
     from isoglot.encoders.base import Encoder
@@ -30,34 +32,69 @@ def state_of(weight: Tensor) -> tuple[int, int, torch.dtype]:
     return weight.data_ptr(), 0 if weight.is_inference() else weight._version, weight.dtype
 
 
-def rounded(weight: Tensor) -> Tensor:
-    """A frozen weight as autocast rounds it, computed once; the weight itself without autocast."""
-    kind = weight.device.type
-    is_casting = kind in _CASTING and torch.is_autocast_enabled(kind)
-    if not is_casting or weight.requires_grad or weight.dtype != torch.float32:
-        return weight
-    state, dtype = state_of(weight), torch.get_autocast_dtype(kind)
+def rounded(*weights: Tensor) -> Tensor:
+    """Weights, one below the other, in the dtype of autocast; of one trained weight it is autocast that rounds it.
+
+    They are computed once for a pass or, if they are frozen, until they are changed.
+    """
+    first, is_alone = weights[0], len(weights) == 1
+    if is_alone and (first.requires_grad or first.dtype != torch.float32):
+        return first
+    dtype, kind, is_trained = first.dtype, first.device.type, any(weight.requires_grad for weight in weights)
+    if kind in _CASTING and dtype == torch.float32 and torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
+    if (is_alone and dtype == first.dtype) or torch.compiler.is_compiling():
+        return first if is_alone else torch.cat(weights)
+    if is_trained:
+        joined, key = joined_weights(), (torch.is_grad_enabled(), *map(id, weights))
+        if key not in joined:
+            joined[key] = torch.cat(weights).to(dtype)
+        return joined[key]
+    state = [dtype, *map(state_of, weights)]
     with _lock:
-        entry = _weights.get(weight)
-        if entry is None or entry[0] != (state, dtype):
+        entry = _weights.get(first)
+        if entry is None or entry[0] != state:
             with torch.inference_mode(mode=False):  # or the copy could not be used in training
-                entry = _weights[weight] = (state, dtype), weight.detach().to(dtype)
-    copy: Tensor = entry[1]
-    return copy
+                entry = _weights[first] = state, torch.cat([weight.detach().to(dtype) for weight in weights])
+    return cast(Tensor, entry[1])
 
 
-def rounded_encoder(encoder: Encoder) -> Encoder:
-    """The encoder for inference in bfloat16: a copy whose linear layers are rounded and that shares all else."""
-    if encoder.device.type not in _CASTING:
+class Linear(nn.Linear):
+    """A linear layer that autocast rounds once if it is frozen."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., d_in) to (..., d_out)."""
+        bias = self.bias
+        return F.linear(x, rounded(self.weight), None if bias is None else rounded(bias))
+
+
+class Joining(nn.Module):
+    """A module with linear layers that read the same input, whose copy for inference has one layer instead."""
+
+    def join(self) -> None:
+        """Put one layer in the place of several."""
+        raise NotImplementedError
+
+
+def for_inference(encoder: Encoder, precision: str) -> Encoder:
+    """A copy that shares all but linear layers: in bfloat16 they are rounded, and those of the same input are joined.
+
+    The encoder itself where neither saves anything: on a CPU in float32, joined layers take as long.
+    """
+    kind = encoder.device.type
+    is_rounding = precision == "bfloat16" and kind in _CASTING
+    if not is_rounding and kind == "cpu":
         return encoder
-    state = [encoder.training, *map(state_of, encoder.parameters())]
+    state = [is_rounding, encoder.training, *map(state_of, encoder.parameters())]
     with _lock:
         entry = _encoders.get(encoder)
         if entry is None or entry[0] != state:
             copy = evaluating(encoder, always_copy=True)
-            for part in copy.modules():
-                if isinstance(part, nn.Linear):
+            for part in reversed([*copy.modules()]):  # a layer is joined after its parts are rounded
+                if is_rounding and isinstance(part, nn.Linear):
                     part._parameters = {name: _half(weight) for name, weight in part._parameters.items()}
+                elif isinstance(part, Joining):
+                    part.join()
             entry = _encoders[encoder] = state, copy
     return entry[1]
 

@@ -25,12 +25,12 @@ from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.bert import Bert
+from isoglot.encoders.bert import Bert, Config, compile_layers
 from isoglot.encoders.int8 import quantize
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
-from isoglot.encoders.rounding import rounded_encoder
+from isoglot.encoders.rounding import for_inference
 from isoglot.model import Model, layout
 from isoglot.model.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
 
@@ -74,6 +74,7 @@ class TransformerEncoder(Encoder):
     projections        layers after the pooling that a saved model has (see layers.py)
     normalizes         saved with a Normalize module, so that `encode` gives unit vectors by default
     dropout            probability of dropout in training, everywhere in the backbone; None: as its config.json says
+    compile            run the layers through torch.compile, which takes a minute at the first chunks
     seed               random seed of the weights of head, new layer and adapter
 
     Raises ValueError for settings that contradict each other or the backbone.
@@ -103,6 +104,7 @@ class TransformerEncoder(Encoder):
         projections: Sequence[Dense] = (),
         normalizes: bool = False,
         dropout: float | None = None,
+        compile: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -142,6 +144,8 @@ class TransformerEncoder(Encoder):
         self._keeps_bfloat16: bool | None = None
         self.adapter: adapters.Attached | None = None
         self.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
+        if compile:
+            compile_layers(self)
 
     def restrict(
         self,
@@ -233,10 +237,8 @@ class TransformerEncoder(Encoder):
         return self._keeps_bfloat16
 
     def at(self, precision: str) -> Model:
-        """The encoder, its copy with weights in bfloat16, or its graph in int8."""
-        if precision == "int8":
-            return quantize(self)
-        return rounded_encoder(self) if precision == "bfloat16" else self
+        """The encoder or its copy for inference, or its graph in int8."""
+        return quantize(self) if precision == "int8" else for_inference(self, precision)
 
     def save_graph(self, folder: str | Path, *, name: str | None, words: str) -> None:
         """Write a folder whose weights are a graph for ONNX Runtime."""
@@ -280,19 +282,21 @@ class TransformerEncoder(Encoder):
     @property
     def _lacks_pooler(self) -> bool:
         """Whether transformers would make a pooler for this backbone that it does not have."""
-        kind = type(self.backbone)
-        makes_one = kind is Bert or "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+        if isinstance(self.backbone, Bert):
+            makes_one = self.backbone.config.family.has_pooler
+        else:
+            makes_one = "add_pooling_layer" in inspect.signature(type(self.backbone).__init__).parameters
         return makes_one and getattr(self.backbone, "pooler", None) is None
 
     def _write_config(self, folder: Path) -> None:
-        config = json.loads(self.backbone.config.to_json_string())
-        architecture = "BertModel" if isinstance(self.backbone, Bert) else type(self.backbone).__name__
+        config = self.backbone.config
+        architecture = config.family.architecture if isinstance(config, Config) else type(self.backbone).__name__
         changes = {
             "architectures": [architecture],
             "dtype": str(self.backbone.get_input_embeddings().weight.dtype).removeprefix("torch."),
             "output_hidden_states": self.pooling in FIRST_LAYER,  # where sentence-transformers looks for it
         }
-        layout.write_json(folder / "config.json", {**config, **changes})
+        layout.write_json(folder / "config.json", {**json.loads(config.to_json_string()), **changes})
 
 
 def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:

@@ -128,11 +128,11 @@ def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None
 
 
 def worst(
-    columns: Sequence[str], badness: NDArray[Any], row: Callable[[int], tuple[str | float, ...]], *, most: int = 10
+    columns: Sequence[str], badness: NDArray[Any], row: Callable[[int], tuple[str | float, ...]]
 ) -> tuple[Detail, ...]:
-    """The table of the mistakes numbered 0 to W - 1, at most `most`, by their `badness` (W,) and then their number.
+    """The table of the mistakes numbered 0 to W - 1, at most ten, by their `badness` (W,) and then their number.
 
     `row` gives the cells of one. Nothing without any.
     """
-    order = np.argsort(-badness, kind="stable")[:most].tolist()
+    order = np.argsort(-badness, kind="stable")[:10].tolist()
     return (Detail("mistakes", tuple(columns), tuple(map(row, order))),) if order else ()

@@ -340,7 +340,7 @@ def compare(
     """
     if resamples > _MOST_RESAMPLES:
         raise ValueError(f"resamples is {in_words(resamples)}; pass a number from 1 to {_MOST_RESAMPLES:,}")
-    runs = _named(systems, names if names is None else [*names])
+    runs = _name_systems(systems, names if names is None else [*names])
     labels = list(runs)
     work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})
@@ -360,7 +360,7 @@ def compare(
     return Comparison(tuple(labels), seeds, resamples, seed, tables, tuple(left_out), firsts)
 
 
-def _named(systems: Sequence[System], names: Sequence[str | None] | None) -> dict[str, list[Scores]]:
+def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None) -> dict[str, list[Scores]]:
     """The results of each system by name, in the order of the arguments; of an equal name, all of its seeds."""
     if not systems:
         raise EvaluationError("nothing to compare; pass at least one result")
@@ -482,7 +482,7 @@ class _Work:
         """Rows of the scores that all systems have on the same data."""
         groups, reasons = self.groups(task, metric)
         self.left_out.extend(reasons.values())
-        chosen, family = _chosen(groups)
+        chosen, family = _choose(groups)
         if len(chosen) < len(groups):
             count = len(groups) - len(chosen)
             self.left_out.append(f"{task} {metric}: only averages of its {count} subsets are compared")
@@ -535,7 +535,7 @@ def _row(
     return Row(subset, first.n, over, average, values, tuple(differences), first.unit, first.lower_is_better, untested)
 
 
-def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
+def _choose(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
     """The subsets and averages that have a row, and those that form the family of hypotheses for the correction.
 
     Of too many subsets only the averages have rows, and those that are over subsets, if several, are the family.
@@ -603,7 +603,7 @@ def resample(
     @cache
     def draw(subset: str) -> Samples | None:
         if _has_items(complete[subset]):
-            return _of_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
+            return _sample_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
         parts = [draw(name) for name in _parts(complete[subset], groups)]
         whole = [part for part in parts if part is not None]
         return sum(whole[1:], whole[0]) / len(whole) if whole and len(whole) == len(parts) else None
@@ -638,7 +638,7 @@ def _item_set(group: Group) -> str:
     return max(score.item_set for runs in group for score in runs)
 
 
-def _of_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Samples:
+def _sample_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Samples:
     first, item_set = group[0][0], _item_set(group)
     stream = [seed, zlib.crc32(f"{first.task}\n{item_set or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]

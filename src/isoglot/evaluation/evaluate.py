@@ -81,7 +81,7 @@ def evaluate(
     """
     asked = _check_kinds(model, tasks)
     chosen = tuple(languages.split(",") if isinstance(languages, str) else languages)
-    in_memory = _in_memory(pairs, sts, chosen)
+    in_memory = _make_tasks(pairs, sts, chosen)
     if not asked and not in_memory:
         raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
     planned = [*(plan(asked, languages=chosen) if asked else ()), *in_memory]
@@ -179,7 +179,7 @@ def described(model: Any) -> tuple[str, dict[str, Setting]]:
     return model.name or type(model).__name__, settings | basics
 
 
-def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Task, Sequence[str]]]:
+def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Task, Sequence[str]]]:
     """The tasks on data in memory, each with the languages that it is restricted to."""
     tasks: list[tuple[Task, Sequence[str]]] = []
     if pairs is not None:
@@ -195,7 +195,7 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
         tasks.append((Retrieval(groups), languages if named else ()))
     if sts is not None:
-        rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_rated(sts), 1))
+        rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_rated(sts), 1))
         if not rated:
             raise EvaluationError("sts contains no rows; pass rows (sentence, sentence, gold)")
         codes = dict.fromkeys(canonical_list(languages))
@@ -204,7 +204,7 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
     return tasks
 
 
-def _rated(rows: Any) -> Iterator[tuple[str, str, float]]:
+def _read_rated(rows: Any) -> Iterator[tuple[str, str, float]]:
     """Rows (sentence, sentence, gold) of a list of such rows, or of data with such columns."""
     gold: Any
     columns = isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")

@@ -77,10 +77,10 @@ class MtebTask:
     def subsets(self) -> dict[str, tuple[str, ...]]:
         """MTEB's subsets, each with its languages; `en-en` is of one."""
         names = {name: ["eng"] if name == "default" else name.split("-") for name in self.sizes}
-        return {name: tuple(dict.fromkeys(map(_tagged, codes))) for name, codes in names.items()}
+        return {name: tuple(dict.fromkeys(map(_tag, codes))) for name, codes in names.items()}
 
 
-def _tagged(code: str) -> str:
+def _tag(code: str) -> str:
     """A language as MTEB writes it: a code of three letters and the script, `deu-Latn`."""
     language = Language.get(code)
     name = code if len(code) == 3 else "cmn" if code == "zh" else language.to_alpha3()

@@ -49,7 +49,7 @@ def run_tasks(
     data are an error. Raises `EvaluationError` for missing data, unusable data and unusable vectors.
     """
     report = on_missing or _reject
-    for task, languages, _ in _with_data(tasks, data, report):
+    for task, languages, _ in _find_data(tasks, data, report):
         if getattr(task, "needs_model", False) and not hasattr(vectors.model, "backbone"):
             report(f"{task.name}: needs a transformer to fine-tune, not only vectors")
             continue
@@ -59,13 +59,13 @@ def run_tasks(
         yield Finished(task.name, tuple(scores), perf_counter() - start, vectors.seconds - before)
 
 
-def _with_data(
+def _find_data(
     tasks: Iterable[tuple[Task, Sequence[str]]], data: Path, report: Callable[[str], None]
 ) -> Iterator[tuple[Task, Sequence[str], tuple[str, ...]]]:
     """The tasks that have data, with their languages and subsets; `report` gets a line for whatever is missing."""
     for task, languages in tasks:
         subsets = _subsets(task, data, languages)
-        for message in _missing(task, data, languages, subsets):
+        for message in _name_missing(task, data, languages, subsets):
             report(message)
         if subsets:
             yield task, languages, subsets
@@ -77,7 +77,7 @@ def _reject(message: str) -> None:
 
 def announced(task: str | Task, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """The subsets that an evaluation would score; raises the `EvaluationError` it would raise for missing data."""
-    ((_, _, subsets),) = _with_data(plan([task], languages=languages), Path(data), _reject)
+    ((_, _, subsets),) = _find_data(plan([task], languages=languages), Path(data), _reject)
     return subsets
 
 
@@ -170,7 +170,7 @@ def texts_of(
         texts.update(dict.fromkeys(asked))
         return np.random.default_rng(0).standard_normal((len(asked), 4))
 
-    for task, wanted, _ in _with_data(plan(tasks, languages=languages), root, on_missing or (lambda _: None)):
+    for task, wanted, _ in _find_data(plan(tasks, languages=languages), root, on_missing or (lambda _: None)):
         if not getattr(task, "needs_model", False):
             task.run(record, root, languages=wanted)
     return list(texts)
@@ -184,7 +184,7 @@ def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...
         raise error if named else EvaluationError(f"{task.name}: {error}") from error
 
 
-def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
+def _name_missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
     every = _subsets(task, data, ()) if languages and not subsets else subsets
     if not every:
         how = get_command(task, data=data, languages=languages)

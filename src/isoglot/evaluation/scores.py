@@ -293,7 +293,7 @@ def read_results(path: str | Path) -> Scores:
     scores = tuple(record.score() for record in content.scores)
     _require_a_tree(scores, file)
     if file.name == "results.json":
-        scores = _with_neighbours(scores, file.parent)
+        scores = _add_neighbours(scores, file.parent)
     return Scores(scores, content.model, content.settings)
 
 
@@ -337,7 +337,7 @@ def _first_problem(error: ValidationError) -> tuple[str, str]:
     return "", f"{where} is {fault}".lstrip()
 
 
-def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...]:
+def _add_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...]:
     items, details = _read_items(folder / "items.npz"), _read_details(folder / "details.jsonl")
     filled = []
     for score in scores:

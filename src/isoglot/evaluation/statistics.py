@@ -82,7 +82,7 @@ def rank(values: Doubles, weights: Doubles) -> Doubles:
     return np.asarray(middle[:, place])
 
 
-def _over_parts(items: Doubles, weights: Doubles, *, correlation: Weighted, by_size: bool) -> Doubles:
+def _average_parts(items: Doubles, weights: Doubles, *, correlation: Weighted, by_size: bool) -> Doubles:
     values, sizes = [], []
     for part in np.unique(items[:, 2]):
         mask = items[:, 2] == part
@@ -107,7 +107,7 @@ _WEIGHTED: dict[str, Weighted] = {
     "precision": partial(_share, factors=(1, 1, 0)),
     "recall": partial(_share, factors=(1, 0, 1)),
     **{
-        f"{name}/{way}": partial(_over_parts, correlation=function, by_size=way == "wmean")
+        f"{name}/{way}": partial(_average_parts, correlation=function, by_size=way == "wmean")
         for name, function in _CORRELATIONS.items()
         for way in ("wmean", "mean")
     },

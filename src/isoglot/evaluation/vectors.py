@@ -50,7 +50,7 @@ class Remembered:
             new = [*compress(new, ~stored)]
         for start in range(0, len(new), BLOCK):
             self._learn(new[start : start + BLOCK])
-        return np.stack([cache[text] for text in texts]) if texts else _table(self._timed([]), 0)
+        return np.stack([cache[text] for text in texts]) if texts else _table(self._measure([]), 0)
 
     @property
     def seconds(self) -> float:
@@ -58,7 +58,7 @@ class Remembered:
         return self._seconds + sum(one.seconds for one in self.roles.values())
 
     def _learn(self, new: list[str]) -> None:
-        rows = _table(self._timed(new), len(new))
+        rows = _table(self._measure(new), len(new))
         width = len(next(iter(self._known.values()))) if self._known else rows.shape[1]
         if rows.shape[1] != width:
             raise EvaluationError(f"the encoder gave vectors of {width} values, then of {rows.shape[1]}")
@@ -66,7 +66,7 @@ class Remembered:
         if self._store is not None and np.isfinite(rows).all():
             self._store.add(new, rows)
 
-    def _timed(self, texts: Sequence[str]) -> Any:
+    def _measure(self, texts: Sequence[str]) -> Any:
         start = perf_counter()
         answer = self._encode(texts)
         self._seconds += perf_counter() - start

@@ -205,7 +205,7 @@ class Index:
         if not isinstance(model, Model | str | Path):
             raise TypeError(f"model is {shown(model)}; pass a model or a model's name")
         columns = {"languages": languages, "translations": translations, "ids": ids}
-        records = _records(sentences, columns | {"translation_languages": translation_languages})
+        given = records(sentences, columns | {"translation_languages": translation_languages})
         place = None if folder is None else Path(folder)
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
@@ -213,12 +213,12 @@ class Index:
             chosen = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
             encoder, origin, is_present = cls._origin_of(place, model, chosen, device)
             check_kind(kind or FLAT, encoder.dim)
-            first = list(islice(records, 1))  # find wrong files and arguments before the folder is bound to the model
+            first = list(islice(given, 1))  # find wrong files and arguments before the folder is bound to the model
             store = Store(place) if is_present else Store.create(place, origin, kind or FLAT)
             index = cls(store, encoder)
             index._coding = coding
             try:
-                added = index._add(chain(first, records), kind, progress, encoding, replacing=True)
+                added = index._add(chain(first, given), kind, progress, encoding, replacing=True)
             except BaseException:
                 index.close()
                 raise
@@ -397,7 +397,7 @@ class Index:
         if kind is not None:
             check_kind(kind, self.origin.dim)  # not after sentences were added
         with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
-            return self._add(_records(sentences, columns), kind, progress, replacing=replacing)
+            return self._add(records(sentences, columns), kind, progress, replacing=replacing)
 
     def _add(
         self,
@@ -413,7 +413,7 @@ class Index:
         units, first = group(records), self.store.files().rows
 
         def texts() -> Iterator[list[str]]:
-            while piece := _piece(units):
+            while piece := next_piece(units):
                 waiting.append((piece, self._changes(piece, first, replacing), bool(waiting)))
                 yield [one.text for one in waiting[-1][1].encoded]
 
@@ -642,9 +642,10 @@ class Index:
         """
         chosen = [(np.empty(0), np.empty(0, np.int64))] * len(queries)
         left, wanted, size = [*range(len(queries))], k + _SPARE, view.files.rows
+        device = str(self._model.device) if isinstance(self._model, Model) else self._device
         while left:
             asked, some = min(wanted, size), queries[left]
-            rows = nearest(view.table, some, asked, first=view.covered, keep=view.live)
+            rows = nearest(view.table, some, asked, first=view.covered, keep=view.live, device=device)
             is_all = np.full(len(left), rows.shape[1] < asked)
             if view.structure is not None:
                 near = structures.find_candidates(view.structure, some, asked, effort=effort)
@@ -916,7 +917,7 @@ def _live_rows(view: _View) -> Rows:
     return np.arange(view.files.rows) if view.live is None else np.flatnonzero(view.live)
 
 
-def _piece(units: Iterator[Unit]) -> list[Unit]:
+def next_piece(units: Iterator[Unit]) -> list[Unit]:
     """The next units, with `tables.ROWS` sentences or a few more."""
     piece, size = [], 0
     while size < tables.ROWS and (unit := next(units, None)) is not None:
@@ -957,7 +958,7 @@ def _encoded(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
         yield from (each.result() for each in waiting)
 
 
-def _records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
+def records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
     """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
     try:
         given = checked(sentences)

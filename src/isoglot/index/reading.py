@@ -37,7 +37,7 @@ from isoglot.data.formats import (
     read_texts,
 )
 from isoglot.data.groups import group_of
-from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
 from isoglot.data.numbers import finite
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_moses
@@ -154,19 +154,24 @@ def _mined(first: list[str]) -> list[str] | None:
 
 def _header(names: list[str], path: str) -> list[str]:
     if ("text" in names and set(names) <= _PLAIN) or {"source", "target"} <= set(names):
-        found = names
+        columns = names
     else:
-        if unknown := [name for name in names if name not in _ASIDE and not is_language(name)]:
-            raise CorpusError(
-                f"has the columns {shown(', '.join(names), quotes=False)}, and {shown(unknown[0], most=40)} is not a "
-                "language code; choose columns with --columns, as in --columns english=en,german=de or --columns name",
-                file=path,
-                line=1,
-            )
-        found = [name if name in _ASIDE else canonical(name) for name in names]
-    if len(set(found)) != len(found):
-        raise CorpusError(f"two columns have the same name: {', '.join(found)}", file=path, line=1)
-    return found
+        asides = [name.lower() if name.lower() in _ASIDE else None for name in names]
+        languages = iter(header_languages([name for name, aside in zip(names, asides, strict=True) if aside is None]))
+        columns = []
+        for name, aside in zip(names, asides, strict=True):
+            column = aside or next(languages)
+            if column is None:
+                raise CorpusError(
+                    f"has the columns {shown(', '.join(names), quotes=False)}, and {shown(name, most=40)} is not a "
+                    "language; choose columns with --columns, as in --columns english=en,german=de or --columns name",
+                    file=path,
+                    line=1,
+                )
+            columns.append(column)
+    if len(set(columns)) != len(columns):
+        raise CorpusError(f"two columns have the same name: {', '.join(columns)}", file=path, line=1)
+    return columns
 
 
 def _one(codes: Sequence[str], path: str) -> str:

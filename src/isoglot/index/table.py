@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import SearchError
+from isoglot.core.plugins import torch_half
 from isoglot.data.store import HEADER, is_header
 from isoglot.search.best import LOWEST, Best
+from isoglot.search.exact import accelerator
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -26,6 +28,7 @@ Rows = NDArray[np.int64]
 ROWS = 16_384  # added at a time: 25 MB of 384 dimensions
 BLOCK = 4_096  # read and searched at a time: 6 MB
 _GROUP = 32  # columns whose maximum is compared first
+_MANY = 64  # queries for which the products of a block take longer than reading it
 
 
 class Table:
@@ -112,24 +115,42 @@ class _FileTable(Table):
         return SearchError(f"{self.path}: is missing or truncated; make the index again")
 
 
-def nearest(table: Table, queries: Vectors, k: int, *, first: int = 0, keep: NDArray[np.bool_] | None = None) -> Rows:
+def nearest(
+    table: Table,
+    queries: Vectors,
+    k: int,
+    *,
+    first: int = 0,
+    keep: NDArray[np.bool_] | None = None,
+    device: str | None = None,
+) -> Rows:
     """Rows (Q, at most k) of the greatest inner products among rows `first` and on; of equal ones the lower row first.
 
-    `keep` (all rows,) leaves out the rows where it is False.
+    `keep` (all rows,) leaves out the rows where it is False. `device` computes the products, as in `search.neighbours`,
+    of so many queries that it pays.
     """
     wanted = np.arange(first, len(table)) if keep is None else first + np.flatnonzero(keep[first : len(table)])
-    best = Best.empty(len(queries), min(k, len(wanted)))
-    if not best.ids.size:
-        return best.ids
+    k = min(k, len(wanted))
+    if not k or not len(queries):
+        return np.empty((len(queries), k), np.int64)
+    place = accelerator(device) if len(queries) >= _MANY else None
+    blocks = _wanted_blocks(table, first, wanted)
+    if place is not None:
+        return np.asarray(wanted[torch_half("search.device").nearest(queries, blocks, k, place)])
+    best = Best.empty(len(queries), k)
+    for done, block in blocks:
+        scores = np.full((len(queries), -(-len(block) // _GROUP) * _GROUP), LOWEST, np.float32)
+        scores[:, : len(block)] = queries @ block.T
+        maxima = scores.reshape(len(queries), -1, _GROUP).max(axis=2)
+        best.take(maxima, lambda row, column, of=scores: of[row, column], group=_GROUP, first=done)  # type: ignore[misc]
+    return np.asarray(wanted[best.ids])
+
+
+def _wanted_blocks(table: Table, first: int, wanted: Rows) -> Iterator[tuple[int, Vectors]]:
+    """The vectors of the wanted rows, block by block, with the number of wanted rows before."""
     done = 0
     for start, block in table.blocks(first):
         places = wanted[done : np.searchsorted(wanted, start + len(block))] - start
-        if not len(places):
-            continue
-        among = block if len(places) == len(block) else block[places]
-        scores = np.full((len(queries), -(-len(places) // _GROUP) * _GROUP), LOWEST, np.float32)
-        scores[:, : len(places)] = queries @ among.T
-        maxima = scores.reshape(len(queries), -1, _GROUP).max(axis=2)
-        best.take(maxima, lambda row, column, of=scores: of[row, column], group=_GROUP, first=done)  # type: ignore[misc]
-        done += len(places)
-    return np.asarray(wanted[best.ids])
+        if len(places):
+            yield done, block if len(places) == len(block) else block[places]
+            done += len(places)

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import CorpusError
 from isoglot.core.memory import check_memory
 from isoglot.core.progress import Progress
@@ -103,8 +103,8 @@ def align(
     target: Source,
     *,
     model: Model | str | Path | None = None,
-    most: Annotated[int, Minimum(2)] = MOST,
-    skip: Annotated[float, Minimum(0)] = SKIP,
+    most: Annotated[int, Range(2)] = MOST,
+    skip: Annotated[float, Range(0)] = SKIP,
     width: PositiveInt = WIDTH,
     min_score: float | None = None,
     split: bool = False,

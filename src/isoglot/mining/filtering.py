@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import Minimum, PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.data import Group
 from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of
@@ -118,7 +118,7 @@ def judged(
     margin: str = "ratio",
     threshold: float | None = None,
     k: PositiveInt = 4,
-    block: Annotated[int, Minimum(2)] = BLOCK,
+    block: Annotated[int, Range(2)] = BLOCK,
     counts: Counts | None = None,
 ) -> Iterator[Parts]:
     """For each group, in order, the kept and the dropped part, each with the first sentence; None for an empty part.
@@ -196,12 +196,18 @@ def _scores(encoder: Model, groups: list[Group], margin: str, k: int) -> dict[tu
     for places in pairs.values():
         first = np.array([rows[groups[number].texts[0]] for number, _ in places])
         other = np.array([rows[groups[number].texts[place]] for number, place in places])
-        scores.update(zip(places, _margins(vectors, first, other, margin, k).tolist(), strict=True))
+        found = _margins(vectors, first, other, margin, k, str(encoder.device))
+        scores.update(zip(places, found.tolist(), strict=True))
     return scores
 
 
 def _margins(
-    vectors: NDArray[np.float32], first: NDArray[np.int64], other: NDArray[np.int64], margin: str, k: int
+    vectors: NDArray[np.float32],
+    first: NDArray[np.int64],
+    other: NDArray[np.int64],
+    margin: str,
+    k: int,
+    device: str,
 ) -> NDArray[np.float64]:
     """The margins (P,) of P pairs of rows; NaN where a sentence has no others to be compared with."""
     sources, source = np.unique(first, return_inverse=True)
@@ -210,7 +216,7 @@ def _margins(
     cosine = np.einsum("pd,pd->p", x[source], y[target], dtype=np.float64)
     if margin == "absolute":
         return MARGINS[margin](cosine, cosine)
-    near = neighbours(x, y, k + _SPARE)
+    near = neighbours(x, y, k + _SPARE, device=device)
     translations = np.unique(source * len(targets) + target)
     forward = near.forward_ids + np.arange(len(sources))[:, None] * len(targets)
     backward = near.backward_ids * len(targets) + np.arange(len(targets))[:, None]

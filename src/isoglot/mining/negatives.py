@@ -73,7 +73,7 @@ def _hard_negatives(
             encode(encoder, side, normalize_embeddings=True, output=Path(folder) / f"{at}.npy", progress=progress)
             for at, side in enumerate((sources, targets))
         )
-        nearest = hard_negatives(x, y, gold, min(count, len(targets)))
+        nearest = hard_negatives(x, y, gold, min(count, len(targets)), device=str(encoder.device))
     return [[targets[place] for place in nearest[row] if place >= 0] for row in gold[0]]
 
 

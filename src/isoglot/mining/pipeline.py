@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot import search
-from isoglot.core.arguments import Minimum, PositiveInt, check_arguments, check_fields
+from isoglot.core.arguments import PositiveInt, Range, check_arguments, check_fields
 from isoglot.core.errors import EncoderError, shown
 from isoglot.data.files import digest, work_folder
 from isoglot.data.splitting import splitter
@@ -113,7 +113,7 @@ class Filters:
 
     keep_duplicates: bool = False
     drop_identical: bool = False
-    length_ratio: Annotated[float, Minimum(1)] | None = None
+    length_ratio: Annotated[float, Range(1)] | None = None
     check_language: Literal["script"] | Callable[[str], str] | None = None
 
 
@@ -157,7 +157,7 @@ class Output:
     format: str | None = None
     write_ids: bool | None = None
     work: str | Path | None = None
-    every: Annotated[float, Minimum(0)] = 60.0
+    every: Annotated[float, Range(0)] = 60.0
 
 
 @check_arguments()
@@ -202,7 +202,8 @@ def mine(
     columns      of files that are tables: names of columns, with what they are, such as {"english": "text"}; None: the
                  column `text`, or the only one
     vectors      instead of a model: a table (N, D), or a .npy file, for each side
-    device       for a model that is loaded by name
+    device       for a model that is loaded by name, and to compare `vectors`; other vectors are compared where they are
+                 computed, except on MPS and a cluster
     filters      which sentences and pairs take no part: see `isoglot.mining.Filters`
     computation  how vectors are computed and compared, for instance approximately or on a cluster: see
                  `isoglot.mining.Computation`
@@ -272,10 +273,10 @@ def mine(
         elif cluster:
             arrays = work.encode_in_pieces(str(model))
         else:
-            arrays = work.encode(model, device)
+            arrays, device = work.encode(model, device)
         resumes = folder is not None and (destination.work is not None or path is not None)
         checkpoint = Checkpoint(folder / "neighbours.bin", destination.every, say) if folder and resumes else None
-        nearest = work.find_neighbours(arrays[0], arrays[-1], k, memory, checkpoint)
+        nearest = work.find_neighbours(arrays[0], arrays[-1], k, memory, checkpoint, device)
         allowed = sentences.allow_pairs(sides[0], sides[-1], filters.drop_identical, filters.length_ratio)
         rows = search.choose(nearest, margin=margin, direction=direction, allowed=allowed, within=work.within)
         mined = _cut(rows, nearest, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
@@ -399,7 +400,8 @@ class _Work:
                 selected.append(open_table(into))
         return selected
 
-    def encode(self, model: object, device: str) -> list[Table]:
+    def encode(self, model: object, device: str) -> tuple[list[Table], str]:
+        """The vectors of each side, and the device that computed them."""
         prompt, pooling = self.computation.prompt, self.computation.pooling
         if isinstance(model, Model):
             if pooling is not None:
@@ -419,7 +421,7 @@ class _Work:
                 tables.append(encode_file(encoder, side.texts, output=into, keep=True, report=self.say, **settings))
             else:
                 tables.append(encode(encoder, side.texts, **settings))
-        return tables
+        return tables, str(encoder.device)
 
     def encode_in_pieces(self, model: str) -> list[Table]:
         """Vectors by workers, in folders whose names depend on everything that the vectors depend on."""
@@ -435,7 +437,9 @@ class _Work:
             )
         return tables
 
-    def find_neighbours(self, x: Table, y: Table, k: int, budget: int, checkpoint: Checkpoint | None) -> Neighbours:
+    def find_neighbours(
+        self, x: Table, y: Table, k: int, budget: int, checkpoint: Checkpoint | None, device: str
+    ) -> Neighbours:
         """The k neighbours of each row on the other side, or of each row within one table among the others."""
         computation, count = self.computation, min(len(x), len(y)) - self.within
         if k > count:
@@ -457,7 +461,7 @@ class _Work:
             share, seconds = search.recall(a, b, nearest, budget=budget), time.monotonic() - began
             self.say(f"{computation.index}: {seconds:.0f} s, recall {share:.2%} (of the true neighbours of a sample)")
         else:
-            nearest = search.neighbours(a, b, k, metric="cosine", **settings)
+            nearest = search.neighbours(a, b, k, metric="cosine", device=device, **settings)
         return search.others(nearest) if self.within else nearest
 
 

@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError, nearest, shown
+from isoglot.core.plugins import torch_half
 from isoglot.core.progress import Progress, bar
 from isoglot.data.vectors import as_array, unit
 from isoglot.model import engine
@@ -27,7 +28,6 @@ from isoglot.model.engine import Engine
 from isoglot.model.output import check_output_precision, quantize_vectors
 from isoglot.model.resumable import encode_file
 from isoglot.model.tokenizer import readable as readable
-from isoglot.model.torch_half import torch_half
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from isoglot.model.mteb import MtebModel
 
 
+OutputValue = Literal["sentence_embedding", "token_embeddings"]
 # What members of sentence-transformers' models are called here.
 _ELSEWHERE = {
     "fit": "isoglot.train(model, pairs)",
@@ -75,7 +76,7 @@ class _Vectors(TypedDict, total=False):
 class Settings(_Vectors, total=False):
     """For type checkers: all settings of `Model.encode`."""
 
-    output_value: str
+    output_value: OutputValue
     convert_to_numpy: bool
     convert_to_tensor: bool
 
@@ -225,7 +226,7 @@ class Model(Engine):
 
     @overload
     def encode(
-        self, texts: str | Iterable[str] = ..., *, output_value: str = ..., convert_to_numpy: bool = ...,
+        self, texts: str | Iterable[str] = ..., *, output_value: OutputValue = ..., convert_to_numpy: bool = ...,
         convert_to_tensor: bool = ..., **settings: Unpack[_Vectors],
     ) -> Any: ...  # fmt: skip
 
@@ -236,7 +237,7 @@ class Model(Engine):
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = None,
-        output_value: str = "sentence_embedding",
+        output_value: OutputValue = "sentence_embedding",
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
         device: Any = None,
@@ -305,8 +306,9 @@ class Model(Engine):
             raise ValueError("output is a file of floats; read it and pass it to isoglot.model.quantize_vectors")
         with bar("encoding", show=show_progress_bar, progress=progress) as tick:
             if output_value != "sentence_embedding":
-                unused = (truncate_dim, normalize_embeddings, output, output_precision != "float32", workers != 1)
-                _check_tokens(output_value, has_unused=any(unused))
+                if any((truncate_dim, normalize_embeddings, output, output_precision != "float32", workers != 1)):
+                    unused = "truncate_dim, normalize_embeddings, output, output_precision and workers"
+                    raise ValueError(f"output_value='token_embeddings' has no {unused}; leave them out")
                 plan = engine.plan(self, **settings)
                 rows: Any = engine.encode_tokens(self, texts, plan, prompt=prompt, progress=tick)
             elif output is not None:
@@ -401,17 +403,6 @@ def only_one(**given: Any) -> Any:
     if len(passed) != 1:
         raise TypeError(f"pass one of {', '.join(given)}; got {' and '.join(passed) or None}")
     return next(iter(passed.values()))
-
-
-def _check_tokens(output_value: str, *, has_unused: bool) -> None:
-    """Raise ValueError for an unknown kind of output, and for settings that only vectors of texts have."""
-    if output_value != "token_embeddings":
-        raise ValueError(f"output_value must be 'sentence_embedding' or 'token_embeddings', got {output_value!r}")
-    if has_unused:
-        raise ValueError(
-            "output_value='token_embeddings' has no truncate_dim, normalize_embeddings, output, output_precision and "
-            "workers; leave them out"
-        )
 
 
 def encode(model: Model, texts: str | Iterable[str], **settings: Unpack[Settings]) -> NDArray[np.floating]:

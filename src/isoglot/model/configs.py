@@ -201,8 +201,8 @@ class Backbone(_Hub):
 
     @model_validator(mode="before")
     @classmethod
-    def _layers_and_kernels(cls, found: Any) -> Any:
-        for key, value in found.items() if isinstance(found, dict) else ():
+    def _layers_and_kernels(cls, config: Any) -> Any:
+        for key, value in config.items() if isinstance(config, dict) else ():
             if key in ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_decoder_layers") and (
                 type(value) is not int or not 0 < value <= 1000
             ):
@@ -211,7 +211,7 @@ class Backbone(_Hub):
                 raise ValueError(
                     f"{key} is {shown(value, most=60)}, which names code of another repository; such code is not run"
                 )
-        return found
+        return config
 
 
 class Tokenizer(_Hub):

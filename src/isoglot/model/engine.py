@@ -33,14 +33,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from isoglot.core.errors import EncoderError, shown
-from isoglot.core.processes import start_worker
+from isoglot.core.processes import run_ahead, start_worker
 from isoglot.core.progress import Progress
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.data.vectors import not_finite, unit
 
 Rows = NDArray[np.floating]
-Part = TypeVar("Part")
-Result = TypeVar("Result")
 Self = TypeVar("Self", bound="Engine")
 Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
 Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
@@ -301,7 +299,7 @@ def encode(model: Engine, texts: str | Iterable[str], asked: Plan, **engaged: An
     single = isinstance(texts, str)
     given = checked(texts)
     with engine(model, asked, **engaged) as blocks:
-        rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grown(blocks, given, asked)
+        rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grow_array(blocks, given, asked)
     return rows[0] if single else rows
 
 
@@ -399,7 +397,7 @@ def _to_array(blocks: Blocks, texts: Sequence[str], asked: Plan) -> Rows:
     return out
 
 
-def _grown(blocks: Blocks, texts: Iterable[str], asked: Plan) -> Rows:
+def _grow_array(blocks: Blocks, texts: Iterable[str], asked: Plan) -> Rows:
     """Texts of unknown number: the array grows in place, where the system can move its pages without a copy."""
     out: Rows = np.empty((0, asked.width), dtype=asked.dtype)
     done = 0
@@ -436,7 +434,7 @@ def windows(texts: Iterable[str], size: int, tokenize: Callable[[list[str]], Tok
         yield _window(*head[0], tokenize)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as pool:
-        yield from _run_ahead(lambda part: pool.submit(_window, *part, tokenize).result, 2, chain(head, parts))
+        yield from run_ahead(lambda part: pool.submit(_window, *part, tokenize).result, 2, chain(head, parts))
 
 
 def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[np.int64] | None]:
@@ -549,10 +547,10 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
     """
     if places:
         with _start_workers(model, plan, places) as start:
-            yield partial(_run_ahead, start, _AHEAD * len(places))
+            yield partial(run_ahead, start, _AHEAD * len(places))
         return
     if model.overlaps:  # while the host handles the rows of one chunk, the accelerator computes the next ones
-        yield partial(_run_ahead, lambda piece: model.begin(piece, plan), _AHEAD)
+        yield partial(run_ahead, lambda piece: model.begin(piece, plan), _AHEAD)
         return
     work, threads = partial(_compute, model, plan), model.threads
     with ExitStack() as stack:
@@ -569,20 +567,9 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
             pieces = chain(head, pieces)
             if threads == 1 or len(head) == 1:  # a single chunk is computed by the calling thread
                 return map(work, pieces)
-            return _run_ahead(lambda piece: pool_of_threads().submit(work, piece).result, _AHEAD * threads, pieces)
+            return run_ahead(lambda piece: pool_of_threads().submit(work, piece).result, _AHEAD * threads, pieces)
 
         yield apply
-
-
-def _run_ahead(start: Callable[[Part], Callable[[], Result]], most: int, parts: Iterable[Part]) -> Iterator[Result]:
-    """The result of each part, in order; up to `most` are started before the first one is waited for."""
-    waiting: deque[Callable[[], Result]] = deque()
-    for part in parts:
-        waiting.append(start(part))
-        if len(waiting) == most:
-            yield waiting.popleft()()
-    while waiting:
-        yield waiting.popleft()()
 
 
 @contextmanager

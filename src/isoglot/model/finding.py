@@ -12,7 +12,6 @@ from pathlib import Path
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError, nearest, shown
 from isoglot.model import packaged
-from isoglot.model.packaged import DEFAULT
 
 ADAPTER = "adapter"  # folder of a saved adapter inside that of its merged model
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -21,7 +20,7 @@ _HUB_SKIP = ["openvino/*", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*
 
 def default_name() -> str:
     """The model that is opened without a name: `$ISOGLOT_MODEL`, else the default of the package."""
-    return environment.default_model() or DEFAULT
+    return environment.default_model() or packaged.DEFAULT
 
 
 def find(name: str, *, allow_download: bool = False) -> Path:
@@ -34,7 +33,8 @@ def find(name: str, *, allow_download: bool = False) -> Path:
         return Path(name)
     if is_file:
         raise EncoderError(
-            f"{name}: is a file; a model is a folder or a name such as {DEFAULT}; the model comes first, then texts"
+            f"{name}: is a file; a model is a folder or a name such as {packaged.DEFAULT}; the model comes first, "
+            "then texts"
         )
     if name in packaged.names():
         return packaged.get(name)
@@ -57,8 +57,8 @@ def folder_name(name: str) -> str:
     if not Path(name).is_dir():
         return name
     folder = Path(name).resolve()
-    for own in (ADAPTER, "model"):
-        folder = folder.parent if folder.name == own and folder.parent.name else folder
+    for name_within_run in (ADAPTER, "model"):
+        folder = folder.parent if folder.name == name_within_run and folder.parent.name else folder
     return folder.name
 
 

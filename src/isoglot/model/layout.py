@@ -135,12 +135,12 @@ def prepare(folder: str | Path) -> None:
     if not folder.is_dir():
         raise OutputError(f"{path}: is a file, and a model is a folder; choose another output")
     here = Path.cwd()
-    for is_, found in (
+    for is_, applies in (
         ("a mount point", folder.is_mount()),
         ("the home folder", folder == Path.home()),
         ("the current folder, or contains it", here.is_relative_to(folder)),
     ):
-        if found:
+        if applies:
             raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
     present = set(list_files(folder))
     if not present:
@@ -164,8 +164,8 @@ def _full_disk_is_oserror() -> Iterator[None]:
     except (OSError, IsoglotError):
         raise
     except Exception as error:
-        if found := re.search(r"\(os error (\d+)\)", str(error)):
-            raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+        if match := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(match[1]), os.strerror(int(match[1]))) from error
         raise
 
 

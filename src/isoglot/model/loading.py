@@ -7,19 +7,18 @@ import logging
 import platform
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from isoglot.core import environment
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
+from isoglot.core.plugins import torch_half
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name
 from isoglot.model.onnx import OnnxModel
 from isoglot.model.static import StaticModel, is_static
-from isoglot.model.torch_half import torch_half
 
-ENGINES = ("static", "onnx", "torch")
 _DRIVERS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri", "/dev/dxg")  # of CUDA, ROCm, XPU, and CUDA in WSL
 
 
@@ -28,7 +27,7 @@ def load(
     name: str | Path | None = None,
     *,
     device: str | Any = "auto",
-    engine: str | None = None,
+    engine: Literal["static", "onnx", "torch"] | None = None,
     pooling: str | None = None,
     prompt: str | None = None,
     max_length: PositiveInt | None = None,
@@ -54,8 +53,6 @@ def load(
     the engine can't run.
     """
     name = default_name() if name is None else name
-    if engine is not None and engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     on_accelerator = wants_accelerator(str(device))
     folder = find(str(name), allow_download=allow_download)
     settings: dict[str, Any] = {"prompt": prompt, "max_length": max_length}
@@ -99,7 +96,7 @@ def source_identity(model: Model) -> str:
     return identity
 
 
-def _engine_for(folder: Path) -> str | None:
+def _engine_for(folder: Path) -> Literal["static", "onnx"] | None:
     """The engine without torch that runs a folder; None if there is none."""
     if not (folder / "modules.json").is_file():
         return None

@@ -20,9 +20,9 @@ from typing import Any
 
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError, nearest
+from isoglot.core.plugins import torch_half
 from isoglot.data.files import content_digest, digest, exclusive, file_state
 from isoglot.model import card, layout
-from isoglot.model.torch_half import torch_half
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -112,19 +112,19 @@ def names() -> list[str]:
 def models() -> list[PackagedModel]:
     """Every named model, our own first, whether its packages are installed, and whether it has been converted."""
     return [
-        *map(_own, included()),
+        *map(_describe_included, included()),
         *(
             PackagedModel(
                 name, " + ".join(package.name for package in source.packages), source.what, source.dim, source.licence,
                 installed=all(_distribution(package.name) for package in source.packages),
-                cached=_valid(place(name), source),
+                cached=_is_valid(place(name), source),
             )
             for name, source in SOURCES.items()
         ),
     ]  # fmt: skip
 
 
-def _own(name: str) -> PackagedModel:
+def _describe_included(name: str) -> PackagedModel:
     facts = card.read(INCLUDED / name) or card.Card()
     size = sum(path.stat().st_size for path in (INCLUDED / name).rglob("*") if path.is_file())
     languages = len(facts.languages.keys() | facts.trained().keys())
@@ -144,23 +144,23 @@ def get(name: str) -> Path:
     if name not in SOURCES:
         raise EncoderError(f"unknown packaged model {name!r}; {nearest(name, names())}")
     source, folder = SOURCES[name], place(name)
-    if _valid(folder, source):
+    if _is_valid(folder, source):
         return folder
-    files = _located(name, source)
+    files = _locate_files(name, source)
     with exclusive(folder, wait=_WAIT):
-        if _valid(folder, source):  # another process has converted it meanwhile
+        if _is_valid(folder, source):  # another process has converted it meanwhile
             return folder
         shutil.rmtree(folder, ignore_errors=True)  # of another converter, or damaged
         with layout.replacing(folder) as new:
             source.convert(files, new)
             written = [path for path in new.rglob("*") if path.is_file() and path.name != layout.FILES]
             contents = {str(path.relative_to(new)): [digest(path), file_state(path)] for path in written}
-            manifest = {"converter": CONVERTER, "sources": _plain(source), "contents": contents}
+            manifest = {"converter": CONVERTER, "sources": _list_sources(source), "contents": contents}
             layout.write_json(new / MANIFEST, manifest)
     return folder
 
 
-def _plain(source: Source) -> dict[str, dict[str, str]]:
+def _list_sources(source: Source) -> dict[str, dict[str, str]]:
     return {package.name: dict(package.files) for package in source.packages}
 
 
@@ -169,11 +169,11 @@ def place(name: str) -> Path:
     return environment.cache_folder() / "models" / name
 
 
-def _valid(folder: Path, source: Source) -> bool:
+def _is_valid(folder: Path, source: Source) -> bool:
     """Whether the folder was converted from these sources by this version, and no file has changed since."""
     try:
         manifest = layout.read_json(folder / MANIFEST)
-        is_ours = manifest["converter"] == CONVERTER and manifest["sources"] == _plain(source)
+        is_ours = manifest["converter"] == CONVERTER and manifest["sources"] == _list_sources(source)
         return is_ours and all(
             list(file_state(folder / name)) == state or content_digest(folder / name) == checksum
             for name, (checksum, state) in manifest["contents"].items()
@@ -189,7 +189,7 @@ def _distribution(package: str) -> metadata.Distribution | None:
         return None
 
 
-def _located(name: str, source: Source) -> dict[str, Path]:
+def _locate_files(name: str, source: Source) -> dict[str, Path]:
     """The installed files of a source, with verified content."""
     paths: dict[str, Path] = {}
     for package in source.packages:

@@ -73,10 +73,10 @@ def read_weights(folder: Path) -> dict[str, Array]:
 
     with reading(folder / WEIGHTS), safe_open(folder / WEIGHTS, "np") as file:
         facts = json.loads((file.metadata() or {})["isoglot"])
-        return dict(_expanded(file, facts))
+        return dict(_expand_tensors(file, facts))
 
 
-def _expanded(file: Any, facts: dict[str, Any]) -> Iterator[tuple[str, Array]]:
+def _expand_tensors(file: Any, facts: dict[str, Any]) -> Iterator[tuple[str, Array]]:
     for name in file.keys():  # noqa: SIM118 - not a dict
         if name.endswith(SCALES) and name.removesuffix(SCALES) in facts:
             continue

@@ -67,7 +67,7 @@ class PieceTokenizer:
 
         self.folder = folder
         with configs.reading(folder / FILE):
-            table, pieces = _parted((folder / FILE).read_bytes())
+            table, pieces = _split_table((folder / FILE).read_bytes())
             unchanged = _message(3, (1, b"identity"), *_AS_THEY_ARE)
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=pieces + unchanged)
             named = _message(1, (1, b"<unk>"), (3, _UNKNOWN))  # a model without it is refused
@@ -208,15 +208,15 @@ def build(state: Mapping[str, Any]) -> bytes | None:
     return b"".join([_message(3, (1, b"nmt_nfkc"), (2, table)), *pieces, settings])
 
 
-def _parted(model: bytes) -> tuple[bytes, bytes]:
+def _split_table(model: bytes) -> tuple[bytes, bytes]:
     """The table of characters of a model of `build`, and the model without it. Raises ValueError for another model."""
     if model[:1] != b"\x1a":  # field 3, of bytes
         raise ValueError("its first field is not the table of characters that isoglot writes there")
-    size, start = _varint_at(model, 1)
+    size, start = _read_varint(model, 1)
     fields, pieces = model[start : start + size], model[start + size :]
-    _, name = _varint_at(fields, 1)
+    _, name = _read_varint(fields, 1)
     name += fields[1]
-    size, start = _varint_at(fields, name + 1)
+    size, start = _read_varint(fields, name + 1)
     if fields[name : name + 1] != b"\x12" or start + size != len(fields):  # field 2, of bytes
         raise ValueError("it is incomplete")
     return fields[start:], pieces
@@ -247,7 +247,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _varint_at(data: bytes, place: int) -> tuple[int, int]:
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
     """A number and the place behind it."""
     value = shift = 0
     while True:

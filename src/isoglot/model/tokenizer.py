@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from unicodedata import normalize
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 
@@ -66,17 +67,19 @@ class SavedTokenizer:
         return number
 
 
+@check_arguments()
 def train_tokenizer(
     texts: Iterable[str],
-    vocabulary: int,
+    vocabulary: Annotated[int, Range(2)],
     *,
     model: Literal["unigram", "bpe"] = "bpe",
     lowercase: bool = True,
     min_frequency: int = 2,
-    sentences: int = 1_000_000,
+    sentences: PositiveInt = 1_000_000,
 ) -> Tokenizer:
     """A tokenizer of at most `vocabulary` pieces, learnt from sentences that are read once.
 
+    vocabulary     includes the piece for unknown characters
     model          bpe: fast, and the same for the same texts. unigram: a unigram language model; at least three times
                    slower, and not exactly reproducible
     lowercase      case is dropped, which suits small vocabularies
@@ -85,12 +88,6 @@ def train_tokenizer(
 
     Raises ValueError for an impossible vocabulary or number of sentences, EncoderError if the texts contain no words.
     """
-    if vocabulary <= 1:
-        raise ValueError(f"vocabulary must be more than the piece for unknown characters, got {vocabulary}")
-    if model not in ("bpe", "unigram"):
-        raise ValueError(f"model must be 'unigram' or 'bpe', got {model!r}")
-    if sentences < 1:
-        raise ValueError(f"sentences must be at least 1, got {sentences}")
     tokenizer = Tokenizer(models.Unigram() if model == "unigram" else models.BPE(unk_token=UNKNOWN, fuse_unk=True))
     case = [normalizers.Lowercase()] if lowercase else []
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *case, normalizers.Strip()])
@@ -100,7 +97,7 @@ def train_tokenizer(
             pre_tokenizers.Split(Regex(_SINGLE), behavior="isolated"),
         ]
     )
-    drawn, most = _drawn(texts, sentences), min(vocabulary // 2, _ALPHABET)
+    drawn, most = _draw_sample(texts, sentences), min(vocabulary // 2, _ALPHABET)
     common: dict[str, Any] = {"vocab_size": vocabulary, "special_tokens": [UNKNOWN], "show_progress": False}
     if model == "bpe":
         trainer: trainers.Trainer = trainers.BpeTrainer(
@@ -115,7 +112,7 @@ def train_tokenizer(
     return tokenizer
 
 
-def _drawn(texts: Iterable[str], size: int) -> list[str]:
+def _draw_sample(texts: Iterable[str], size: int) -> list[str]:
     """At most `size` texts, each with equal probability (reservoir sampling)."""
     texts, rng = iter(texts), np.random.default_rng(0)
     drawn = list(islice(texts, size))
@@ -221,7 +218,7 @@ def unpadded(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
                 tokenizer.enable_padding(**padding)
 
 
-def _hold() -> None:
+def _lock_all() -> None:
     """Before a fork: wait until no thread tokenises, and let none begin; a child would wait for its lock for ever."""
     _guard.acquire()
     _held.extend(_locks.values())
@@ -229,7 +226,7 @@ def _hold() -> None:
         lock.acquire()
 
 
-def _release() -> None:
+def _unlock_all() -> None:
     """After the fork, in both processes."""
     while _held:
         _held.pop().release()
@@ -237,7 +234,7 @@ def _release() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)
+    os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
 def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:

@@ -96,7 +96,7 @@ class _Memory:
 
     def numbers(self, tokenizer: Tokenizer, words: list[str]) -> NDArray[np.int64]:
         """The place of each word among those that are remembered, which may have been learnt just now, or -1."""
-        places = self._found(words)
+        places = self._find_places(words)
         missing = (places < 0).nonzero()[0].tolist()
         new = list({word for place in missing if self._can_be_learnt(word := words[place])})
         if self.places and len(self.places) + len(new) > _MOST:
@@ -104,10 +104,10 @@ class _Memory:
             return self.numbers(tokenizer, words)
         if new:
             self._learn(tokenizer, new[:_MOST])
-            places[missing] = self._found([words[place] for place in missing])
+            places[missing] = self._find_places([words[place] for place in missing])
         return places
 
-    def _found(self, words: list[str]) -> NDArray[np.int64]:
+    def _find_places(self, words: list[str]) -> NDArray[np.int64]:
         return np.fromiter(map(self.places.get, words, repeat(-1)), np.int64, len(words))
 
     def _can_be_learnt(self, word: str) -> bool:

@@ -23,7 +23,7 @@ from isoglot.objectives.multi_positive import MultiPositive
 from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.objectives.soft_contrastive import SoftContrastive
 
-_OWN: dict[str, type[Objective]] = {
+_BUILT_IN: dict[str, type[Objective]] = {
     "additive_margin": AdditiveMargin,
     "contrastive_tension": ContrastiveTension,
     "distillation": Distillation,
@@ -36,9 +36,9 @@ _OWN: dict[str, type[Objective]] = {
 }
 OBJECTIVES: Registry[type[Objective]] = Registry(
     "isoglot.objectives",
-    _OWN,
+    _BUILT_IN,
     kind="a subclass of Objective",
-    is_valid=lambda found: isinstance(found, type) and issubclass(found, Objective),
+    is_valid=lambda plugin: isinstance(plugin, type) and issubclass(plugin, Objective),
 )
 HANDED = ("encoder", "languages", "sizes")  # what an objective may request in addition to its options
 
@@ -100,12 +100,12 @@ def build(
     handed |= {} if "seed" in options else {"seed": seed}
     given = {key: value for key, value in handed.items() if key in asked}
     try:
-        return kind(**{key: _typed(value, hints[key], resolve) for key, value in options.items()}, **given)
+        return kind(**{key: _convert(value, hints[key], resolve) for key, value in options.items()}, **given)
     except ValueError as error:
         raise RecipeError(f"{where}: {error}") from error
 
 
-def _typed(value: Any, hint: Any, resolve: Callable[[str], Path]) -> Any:
+def _convert(value: Any, hint: Any, resolve: Callable[[str], Path]) -> Any:
     """Convert an option from TOML to the type of the objective's argument: lists to tuples, strings to paths."""
     if isinstance(value, list):
         return tuple(value)

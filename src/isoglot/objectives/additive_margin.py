@@ -35,8 +35,8 @@ class AdditiveMargin(Objective):
         """The loss, under `additive_margin`, and that of the other direction, under `additive_margin/back`."""
         z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
         group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
-        own = matches(batch.group[anchors], group)
-        positives = filter_pairs(own, slot[own[1]] > 0)
+        in_group = matches(batch.group[anchors], group)
+        positives = filter_pairs(in_group, slot[in_group[1]] > 0)
         margin = self.margin / self.temperature
         equation = Equation(
             temperature=self.temperature,

@@ -3,53 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
 from itertools import count
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from torch import Tensor, nn
 
+from isoglot.core.arguments import Range as Range
+from isoglot.core.arguments import check_fields
 from isoglot.data.batch import Batch
 
 Losses: TypeAlias = dict[str, Tensor]
-
-
-class Range(NamedTuple):
-    """The least and the greatest number that an option of an objective may be, for `Annotated`."""
-
-    least: float
-    greatest: float
-
-    def __str__(self) -> str:
-        return f"at least {self.least:g} and at most {self.greatest:g}"
-
-    def holds(self, value: float) -> bool:
-        """Whether a number is in the range; NaN is in none."""
-        return self.least <= value <= self.greatest
-
-
 # Cosines in float32 are right to about 1e-7, so logits over a temperature of 1e-4 to about 1e-3; over less, rounding
 # decides which candidate is the nearest.
 Temperature: TypeAlias = Annotated[float, Range(1e-4, 1e6)]
 Seed: TypeAlias = Annotated[int, Range(0, 2**32 - 1)]
-
-
-def _checking(make: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that checks numbers by the `Range` in their annotation, and words by their `Literal`."""
-
-    @wraps(make)
-    def call(self: Objective, *args: Any, **options: Any) -> None:
-        hints = get_type_hints(make, include_extras=True)
-        for name, value in options.items():
-            words = get_args(hints.get(name))
-            if get_origin(hints.get(name)) is Literal and value not in words:
-                raise ValueError(f"{name} must be one of {', '.join(words)}, got {value!r}")
-            for extent in getattr(hints.get(name), "__metadata__", ()):
-                if isinstance(extent, Range) and not (isinstance(value, int | float) and extent.holds(value)):
-                    raise ValueError(f"{name} must be {extent}, got {value!r}")
-        make(self, *args, **options)
-
-    return call
 
 
 class Objective(nn.Module):
@@ -72,7 +39,7 @@ class Objective(nn.Module):
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         if "__init__" in vars(cls):
-            cls.__init__ = _checking(cls.__init__)  # type: ignore[method-assign]
+            check_fields(cls)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Objective:
         """Move parameters and buffers of floats, as `to` does; counters and keys stay on the host, with the batch's
@@ -122,9 +89,9 @@ class Sum(Objective):
         """The weighted losses of all terms; those of a second term of the same name are called `name-2`, and so on."""
         losses: Losses = {}
         for weight, term in zip(self.weights, self.members, strict=True):
-            own = term(vectors, batch)
-            number = next(n for n in count(1) if not any(_numbered(name, n) in losses for name in own))
-            losses |= {_numbered(name, number): weight * loss for name, loss in own.items()}
+            parts = term(vectors, batch)
+            number = next(n for n in count(1) if not any(_number_name(name, n) in losses for name in parts))
+            losses |= {_number_name(name, number): weight * loss for name, loss in parts.items()}
         return losses
 
     def after_step(self, encoder: nn.Module, batches: Sequence[Batch]) -> None:
@@ -133,7 +100,7 @@ class Sum(Objective):
             term.after_step(encoder, batches)
 
 
-def _numbered(name: str, number: int) -> str:
+def _number_name(name: str, number: int) -> str:
     """The name of a loss of the n-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
     first, slash, rest = name.partition("/")
     return name if number == 1 else f"{first}-{number}{slash}{rest}"

@@ -7,22 +7,16 @@ where the teacher puts the sentence.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isoglot.core.errors import RecipeError
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import pick, unit
 from isoglot.objectives.teaching import places, teacher_vectors
-
-
-class Trained(Protocol):
-    """The part of the trained encoder that is used: the width of its vectors."""
-
-    dim: int
 
 
 class Distillation(Objective):
@@ -46,7 +40,7 @@ class Distillation(Objective):
     def __init__(
         self,
         *,
-        encoder: Trained | None = None,
+        encoder: nn.Module | None = None,
         sizes: Mapping[str, int] | None = None,
         languages: Sequence[str] = (),
         student: Literal["raw", "unit"] = "raw",
@@ -54,8 +48,9 @@ class Distillation(Objective):
         singles: Literal["skipped", "taught"] = "skipped",
     ) -> None:
         super().__init__()
-        if encoder is not None and sizes and "teacher" in sizes and sizes["teacher"] != encoder.dim:
-            raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # known before the teacher has encoded the corpus
+        teacher = (sizes or {}).get("teacher")  # known before the teacher has encoded the corpus
+        if encoder is not None and teacher is not None and teacher != encoder.dim:
+            raise ValueError(_unequal(teacher, cast("int", encoder.dim)))
         self.student, self.smallest = student, 1 if singles == "taught" else 2
         self.places = places(priority, languages, others=True)
 
@@ -70,8 +65,8 @@ class Distillation(Objective):
         rank = batch.slot[rows]
         if self.places:
             rank = rank + (rank.max() + 1) * torch.tensor(self.places)[batch.lang[rows]]
-        least = rank.new_zeros(len(counts)).scatter_reduce(0, group, rank, "amin", include_self=False)
-        first = rank == least[group]
+        first_rank = rank.new_zeros(len(counts)).scatter_reduce(0, group, rank, "amin", include_self=False)
+        first = rank == first_rank[group]
         source = rows[first][group[first].argsort()][group]  # of each row
         taught = counts[group] >= self.smallest
         squares = (pick(f, rows[taught]) - pick(g, source[taught]).to(f.dtype)).square().sum(dim=1)

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
+from isoglot.core.memory import check_memory
 from isoglot.core.options import LARGEST
 from isoglot.data.batch import Batch, send
 from isoglot.data.tokens import pack, padding_on
 from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature
 from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
-from isoglot.objectives.queues import random_queues
 
 KEY = "momentum_key"  # the column of the batch that contains the keys
 NOTHING = torch.iinfo(torch.int64).min  # key of a vector that belongs to no sentence
@@ -67,7 +67,7 @@ class DualMomentum(Objective):
         super().__init__()
         self.temperature, self.momentum = temperature, momentum
         self.in_batch_keys, self.key_dropout = in_batch_keys == "on", key_dropout == "on"
-        self.register_buffer("queues", random_queues(encoder, queue, seed))
+        self.register_buffer("queues", draw_queues(encoder, queue, seed))
         self.register_buffer("meanings", torch.full((queue,), NOTHING))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
         self.key_encoder = _copy_encoder(encoder)
@@ -79,8 +79,8 @@ class DualMomentum(Objective):
             module.training = self.key_dropout or hasattr(module, "tokenize")
         keys = self.queues.new_zeros(len(batch), self.queues.shape[2])
         for rows in self._chunks(batch):
-            own = unit(self.key_encoder(batch.tokens.select(rows))).to(keys.dtype)
-            keys.index_copy_(0, send(rows, keys.device), own)
+            chunk = unit(self.key_encoder(batch.tokens.select(rows))).to(keys.dtype)
+            keys.index_copy_(0, send(rows, keys.device), chunk)
         batch.extras[KEY] = keys
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
@@ -103,11 +103,11 @@ class DualMomentum(Objective):
         """
         both = zip(self.key_encoder.parameters(), encoder.parameters(), strict=True)
         # Frozen weights are shared; trained ones are float32, also under autocast.
-        moved = [(own, new) for own, new in both if own is not new]
+        moved = [(average, new) for average, new in both if average is not new]
         if moved:
-            torch._foreach_lerp_([own for own, _ in moved], [new for _, new in moved], 1 - self.momentum)
-        for kept, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
-            kept.lerp_(current, 1 - self.momentum) if kept.is_floating_point() else kept.copy_(current)
+            torch._foreach_lerp_([average for average, _ in moved], [new for _, new in moved], 1 - self.momentum)
+        for average, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
+            average.lerp_(current, 1 - self.momentum) if average.is_floating_point() else average.copy_(current)
         for batch in batches:
             self._enqueue(batch)
 
@@ -124,11 +124,11 @@ class DualMomentum(Objective):
     def _loss(self, queries: Tensor, keys: Tensor, queue: Tensor, stored: Pairs, alike: Pairs) -> Tensor:
         """Mean over the pairs (P, D) of equation 2, with the queue as it was before this batch."""
         positive = (queries * keys).sum(dim=1) / self.temperature
-        own = positive
+        in_batch = positive
         if self.in_batch_keys:
-            own = log_sum_exp(queries, keys, temperature=self.temperature, dropped=alike)
+            in_batch = log_sum_exp(queries, keys, temperature=self.temperature, dropped=alike)
         others = log_sum_exp(queries, queue, temperature=self.temperature, dropped=stored)
-        return (torch.logaddexp(own, others) - positive).sum() / max(1, len(positive))
+        return (torch.logaddexp(in_batch, others) - positive).sum() / max(1, len(positive))
 
     def _chunks(self, batch: Batch) -> Iterator[Tensor]:
         """Rows of slots 0 and 1, those of like length together, within a budget of tokens, padding included."""
@@ -139,6 +139,17 @@ class DualMomentum(Objective):
         budget = CPU_TOKENS if self.queues.device.type == "cpu" else DEVICE_TOKENS
         for chunk in pack(batch.tokens.lengths[rows.numpy()], budget, padding=padding_on(self.queues.device)):
             yield rows[torch.from_numpy(chunk)]
+
+
+def draw_queues(encoder: nn.Module, length: int, seed: int) -> Tensor:
+    """Two tables (2, length, D) of random unit rows, D that of the encoder; ValueError if memory is insufficient."""
+    weight = next(encoder.parameters())
+    kind, width = torch.promote_types(weight.dtype, torch.float32), cast(int, encoder.dim)
+    check_memory(
+        2 * width * kind.itemsize * length, weight.device, f"queue: two queues of {length:,} x {width} numbers"
+    )
+    queues = torch.empty(2, length, width, dtype=kind).normal_(generator=torch.Generator().manual_seed(seed))
+    return queues.div_(torch.linalg.vector_norm(queues, dim=2, keepdim=True))
 
 
 def _copy_encoder(encoder: nn.Module) -> nn.Module:

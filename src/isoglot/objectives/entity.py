@@ -96,7 +96,7 @@ class EntityContrast(Objective):
         hard = batch.extras.get("hard_entities", entity.new_empty((len(batch), 0)))
         query = ((batch.slot == 0) & (entity >= 0)).nonzero()[:, 0]
         z, entity, hard = unit(pick(vectors, query)), entity[query], hard[query]  # (A, D), (A,), (A, H)
-        own = torch.arange(len(query))
+        row = torch.arange(len(query))
         owner, place = (hard >= 0).nonzero(as_tuple=True)
         columns = torch.cat([entity, hard[owner, place]])  # the positives, then the hard entities of all groups
         rows, column = torch.unique(columns, return_inverse=True)
@@ -105,10 +105,10 @@ class EntityContrast(Objective):
         equation = Equation(
             temperature=self.temperature,
             dropped=filter_pairs(same, same[0] != same[1]) if self.duplicates == "dropped" else None,
-            favoured=(owner, len(own) + torch.arange(len(owner))),
+            favoured=(owner, len(row) + torch.arange(len(owner))),
             favour=self.own_hard_weight,
         )
-        return {"entity_contrast": contrast(z, candidates, (own, own), equation)}
+        return {"entity_contrast": contrast(z, candidates, (row, row), equation)}
 
 
 def _draw(rows: int, dim: int, draw: torch.Generator) -> Tensor:

@@ -51,15 +51,15 @@ class InfoNCE(Objective):
         """The loss, under `info_nce`, and that of the other direction, under `info_nce/back`."""
         z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
         group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
-        own = matches(batch.group[anchors], group)
-        hard = slot[own[1]] < 0
+        in_group = matches(batch.group[anchors], group)
+        hard = slot[in_group[1]] < 0
         equation = Equation(
             temperature=self.temperature,
             dropped=same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
-            favoured=filter_pairs(own, hard),
+            favoured=filter_pairs(in_group, hard),
             favour=self.hard_negative_weight,
         )
-        positives = filter_pairs(own, ~hard)
+        positives = filter_pairs(in_group, ~hard)
         if self.direction == "one-way":
             return {"info_nce": contrast(pick(z, anchors), pick(z, candidates), positives, equation)}
         forth, back = contrast_both_ways(pick(z, anchors), pick(z, candidates), positives, equation)

@@ -171,12 +171,12 @@ class _Matrix:
             cosines = block(slice(None), self.anchors, self.candidates)
         else:  # groups of sixty languages have thousands of pairs each
             starts = range(0, len(i), size)
-            parts = [_twice(block)(slice(at, at + size), self.anchors, self.candidates) for at in starts]
+            parts = [_recompute(block)(slice(at, at + size), self.anchors, self.candidates) for at in starts]
             cosines = torch.cat(parts)
         return self._scale(cosines[:, None], i)[:, 0]
 
     def _each(self, block: Callable[..., tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
-        run = block if len(self.blocks) == 1 else _twice(block)
+        run = block if len(self.blocks) == 1 else _recompute(block)
         return [run(rows, self.anchors[rows], self.candidates) for rows in self.blocks]
 
     def _block(self, rows: slice, left: Tensor, right: Tensor) -> Tensor:
@@ -241,7 +241,7 @@ def _stream_blocks(anchors: Tensor, table: Tensor, temperature: float, dropped: 
     return total, mean.div_(temperature)
 
 
-def _twice(block: Callable[..., Any]) -> Callable[..., Any]:
+def _recompute(block: Callable[..., Any]) -> Callable[..., Any]:
     """A block that does not store its logits and recomputes them in the backward pass."""
     return lambda *arguments: checkpoint(block, *arguments, use_reentrant=False, preserve_rng_state=False)
 

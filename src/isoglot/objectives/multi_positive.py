@@ -66,10 +66,13 @@ class MultiPositive(Objective):
         anchor = rows[batch.slot == 0 if self.anchors == "first" else batch.slot >= 0]
         candidate = rows if self.candidates == "batch" else rows[batch.slot != 0]
         group, key, slot = batch.group[candidate], batch.key[candidate], batch.slot[candidate]
-        own = matches(batch.group[anchor], group)
-        itself = anchor[own[0]] == candidate[own[1]]
-        hard = slot[own[1]] < 0
-        dropped = [filter_pairs(own, itself), same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot)]
+        in_group = matches(batch.group[anchor], group)
+        itself = anchor[in_group[0]] == candidate[in_group[1]]
+        hard = slot[in_group[1]] < 0
+        dropped = [
+            filter_pairs(in_group, itself),
+            same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot),
+        ]
         private = (batch.group[anchor], torch.where(slot < 0, group, -1)) if self.hard_negatives == "own" else None
         equation = Equation(
             temperature=self.temperature,
@@ -78,6 +81,6 @@ class MultiPositive(Objective):
             rescale=self.rescale,
             detach_extremes=self.extremes == "detached",
         )
-        positives = filter_pairs(own, ~hard & ~itself)
+        positives = filter_pairs(in_group, ~hard & ~itself)
         loss = contrast(pick(z, anchor), pick(z, candidate), positives, equation, target="inside")
         return {"multi_positive": loss}

@@ -9,9 +9,9 @@ of length one: `layers = 2, vectors = "unit"`, and weight 0.1 relative to its co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,15 +21,6 @@ from isoglot.core.memory import check_memory
 from isoglot.data.batch import Batch, send
 from isoglot.objectives.base import Losses, Objective, Range, Seed
 from isoglot.objectives.kernel import filter_pairs, pick, slot_pairs, unit
-
-
-class Trained(Protocol):
-    """The parts of the trained encoder that are used: the width of its vectors and the precision of its weights."""
-
-    dim: int
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Its weights."""
 
 
 class PairSoftmax(Objective):
@@ -52,7 +43,7 @@ class PairSoftmax(Objective):
     def __init__(
         self,
         *,
-        encoder: Trained,
+        encoder: nn.Module,
         sizes: Mapping[str, int],
         layers: Annotated[int, Range(0, 64)] = 2,
         hidden: Annotated[int, Range(1, 65536)] = 256,
@@ -68,11 +59,11 @@ class PairSoftmax(Objective):
             )
         if sizes["label"] > classes:
             raise ValueError(f"classes is {classes}, but the data have the label {sizes['label'] - 1}; raise classes")
-        widths = [3 * encoder.dim, *[hidden] * layers, classes]
+        widths = [3 * cast("int", encoder.dim), *[hidden] * layers, classes]
         weights = sum(above * below for above, below in pairwise(widths))  # with gradients and two moments of Adam
-        device = next(iter(encoder.parameters())).device
-        check_memory(4 * 4 * weights, device, f"layers, hidden: {weights:,} weights")
-        dtype = torch.promote_types(next(iter(encoder.parameters())).dtype, torch.float32)
+        trained = next(encoder.parameters())
+        check_memory(4 * 4 * weights, trained.device, f"layers, hidden: {weights:,} weights")
+        dtype = torch.promote_types(trained.dtype, torch.float32)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.layers = nn.ModuleList(nn.Linear(*sides, dtype=dtype) for sides in pairwise(widths))
@@ -97,8 +88,8 @@ class PairSoftmax(Objective):
             state = layer(state).relu()
             if self.training and self.dropout:
                 # Sampled on the CPU from the step alone: all ranks need the same mask, and their generators differ.
-                kept = torch.rand(state.shape, generator=draw) >= self.dropout
-                state = state * send(kept, state.device) / (1 - self.dropout)
+                mask = torch.rand(state.shape, generator=draw) >= self.dropout
+                state = state * send(mask, state.device) / (1 - self.dropout)
         scores: Tensor = self.layers[-1](state)
         return scores
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective, Range, Temperature
 from isoglot.objectives.kernel import Equation, Pairs, Shares, contrast, pick, same_meaning, slot_pairs, unit
-from isoglot.objectives.teaching import average, places, teacher_vectors
+from isoglot.objectives.teaching import places, teacher_vectors
 
 WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of weights of L_cross and L_mono; `paper` uses tcm_lambda and 1
 
@@ -68,8 +68,8 @@ class SoftContrastive(Objective):
         z = unit(vectors)
         first, second = slot_pairs(batch.group, batch.slot)
         s, t, floor = pick(z, first), pick(z, second), z.new_zeros(())
-        own, group, key = torch.arange(len(first)), batch.group[first], batch.key[first]
-        target: Pairs | Shares = own, own
+        row, group, key = torch.arange(len(first)), batch.group[first], batch.key[first]
+        target: Pairs | Shares = row, row
         dropped: Pairs | None = same_meaning(group, key, group, key, batch.slot[first])
         if self.labels != "hard":
             labels = self._teacher(batch, first, second, z.device)
@@ -89,7 +89,7 @@ class SoftContrastive(Objective):
         """Unit rows a_i of the n pairs."""
         g = teacher_vectors(batch, device, reader="soft_contrastive")
         if self.labels == "average":
-            return average(pick(g, first), pick(g, second))
+            return torch.cat([pick(g, first), pick(g, second)], dim=1) / 2**0.5  # products are the means of both sides'
         rank = torch.tensor(self.places)[batch.lang] if self.places else batch.lang
         return pick(g, torch.where(rank[first] <= rank[second], first, second))
 

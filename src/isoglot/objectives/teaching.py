@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -22,11 +21,6 @@ def teacher_vectors(batch: Batch, device: torch.device, *, reader: str) -> Tenso
     if "teacher" not in batch.extras:
         raise RecipeError(f'{reader} reads a teacher\'s vectors; write teacher = {{ model = "..." }} into the stream')
     return unit(send(batch.extras["teacher"].detach(), device))
-
-
-def average(left: Tensor, right: Tensor) -> Tensor:
-    """Rows (n, 2 D') whose inner products are the means of those of `left` and those of `right`, (n, D') both."""
-    return torch.cat([left, right], dim=1) / math.sqrt(2)
 
 
 def places(priority: Sequence[str], languages: Sequence[str], *, others: bool = False) -> tuple[int, ...]:

@@ -52,12 +52,12 @@ def whole_tasks_lacking(tasks: Iterable[str], scores: Runs, names: Sequence[str]
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
     """Subsets of any system, languages before averages, and an average after those it is over."""
-    return _ordered(
+    return _order(
         {name[2]: score for runs in scores for run in runs for name, score in run.items() if name[:2] == (task, metric)}
     )
 
 
-def _ordered(scores: Mapping[str, Score]) -> list[str]:
+def _order(scores: Mapping[str, Score]) -> list[str]:
     def depth(subset: str) -> int:
         over = scores[subset].over
         inner = [depth(name) for name in over if name in scores and name != subset]
@@ -107,7 +107,7 @@ def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
     """
     first = {subset: next(score for score in row if score) for subset, row in rows.items()}
     groups: dict[str, list[list[Score]]] = {}
-    for subset in _ordered(first):
+    for subset in _order(first):
         present = [[score] for score in rows[subset] if score]
         absent = dict.fromkeys(set(first[subset].over) - set(rows), present)
         if not problem(present, [1] * len(present), [""] * len(present), {**absent, **groups}):

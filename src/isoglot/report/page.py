@@ -260,7 +260,7 @@ def _languages(mains: Sequence[Measure], names: Sequence[str], seen: Collection[
         for place in range(1, len(names)) if len(names) > 1 else (0,):
             if bars := list(_bars(measure, rows, place, seen)):
                 title = f"{measure.task}, {labelled(measure.any)}" + (f": {names[place]} − {names[0]}" if place else "")
-                yield _draw_bars(title, _in_words(measure, bars, changes=place > 0), bars)
+                yield _draw_bars(title, _describe(measure, bars, changes=place > 0), bars)
 
 
 def _draw_bars(title: str, note: str, bars: Sequence[Bar]) -> Block:
@@ -292,7 +292,7 @@ def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> It
     yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
 
 
-def _in_words(measure: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
+def _describe(measure: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
     kind = "average" if bars[0].label in measure.part(averages=True) else "subset"
     parts = []
     for seen, word in ((None, ""), (True, "seen "), (False, "unseen ")):
@@ -356,7 +356,7 @@ def _alignment(measures: Sequence[Measure], models: Sequence[str]) -> Iterator[B
 
 def _similarity(models: Models) -> Iterator[Block]:
     """Heat maps, those of several models on one scale."""
-    for title, entries in _by_title(models, "similarity").items():
+    for title, entries in _group_details(models, "similarity").items():
         tables = [charts.matrix(detail, title) for _, _, detail in entries]
         every = np.concatenate([values.ravel() for values in tables])
         limits = (float(np.nanmin(every)), float(np.nanmax(every)))
@@ -390,7 +390,7 @@ def _similarity(models: Models) -> Iterator[Block]:
 
 def _maps(models: Models) -> Iterator[Block]:
     """A map for each model and subset, with its sentences below; it shows vectors, so the metric is left out."""
-    for title, entries in _by_title(models, "map").items():
+    for title, entries in _group_details(models, "map").items():
         for name, score, detail in entries:
             if absent := [name for name in ("group", "language", "x", "y", "text") if name not in detail.columns]:
                 raise EvaluationError(f"{title}: the map has no column {absent[0]!r}; evaluate again")
@@ -427,7 +427,7 @@ def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Block:
 # --- tables of sentences ---
 
 
-def _by_title(models: Models, kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
+def _group_details(models: Models, kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
     """Details of a kind by the title that models share, each with its model's name and its score."""
     titles: dict[str, list[tuple[str, Score, Detail]]] = {}
     for name, result in models.items():

@@ -60,7 +60,7 @@ def by_language(scores: Iterable[Score], *, task: str, most: int = MANY) -> Grid
     the order of the metrics. Of a task with more than `most` subsets, those that an average covers are left out. The
     notes list what each average is over.
     """
-    chosen, title = _shown([score for score in scores if score.task == task], task, most)
+    chosen, title = _choose([score for score in scores if score.task == task], task, most)
     metrics = list(dict.fromkeys(score.metric for score in chosen))
     values = {(score.subset, score.metric): shown(score.value, score.unit) for score in chosen}
     first = {score.metric: score for score in reversed(chosen)}
@@ -72,7 +72,7 @@ def by_language(scores: Iterable[Score], *, task: str, most: int = MANY) -> Grid
         for name, counts in items.items()
     ]
     header = ("subset", *(labelled(first[metric]) for metric in metrics), "n")
-    return Grid(title, header, tuple(rows), first_average=_first(items, chosen), notes=_over(chosen))
+    return Grid(title, header, tuple(rows), first_average=_first(items, chosen), notes=_list_averages(chosen))
 
 
 def side_by_side(
@@ -86,7 +86,7 @@ def side_by_side(
     what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
     every = [score for scores in models.values() for score in scores if score.task == task and score.metric == metric]
-    visible, title = _shown(every, f"{task} {labelled(every[0]) if every else metric}", most)
+    visible, title = _choose(every, f"{task} {labelled(every[0]) if every else metric}", most)
     averages, chosen = {score.subset for score in visible if score.over}, {score.subset for score in visible}
     tables = [
         {s.subset: s for s in scores if s.task == task and s.metric == metric and s.subset in chosen}
@@ -115,7 +115,7 @@ def side_by_side(
             texts.append(total if name in same or total == "differs" else f"{total} (other data)")
         rows.append((name, *texts))
     header = ("subset", *models, *(["n"] if changes else []))
-    notes = _over(visible) if changes else ()
+    notes = _list_averages(visible) if changes else ()
     return Grid(title, header, tuple(rows), frozenset(bold), _first(names, visible), notes)
 
 
@@ -229,7 +229,7 @@ def save_tables(path: str | Path, grids: Sequence[Grid], *, markdown: str | None
             file.write(text)
 
 
-def _shown(scores: Sequence[Score], title: str, most: int | None) -> tuple[Sequence[Score], str]:
+def _choose(scores: Sequence[Score], title: str, most: int | None) -> tuple[Sequence[Score], str]:
     """The scores of a task that a table has rows for, and its title: of too many subsets, those without an average."""
     plain = {score.subset for score in scores if not score.over}
     parts = {name for score in scores for name in score.over if name in plain}
@@ -239,7 +239,7 @@ def _shown(scores: Sequence[Score], title: str, most: int | None) -> tuple[Seque
     return visible, f"{title} (averages only; {len(parts):,} subsets not shown)"
 
 
-def _over(scores: Sequence[Score]) -> tuple[str, ...]:
+def _list_averages(scores: Sequence[Score]) -> tuple[str, ...]:
     """What each average is over; metrics are named where they differ in it."""
     averages: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for score in scores:

@@ -7,9 +7,9 @@ returns the same bits as one machine; vectors computed on accelerators are equal
 """
 
 from isoglot.scale.encoding import encode_shards
-from isoglot.scale.indexing import index_shards
+from isoglot.scale.indexing import index_shards, merge_shards
 from isoglot.scale.mining import neighbours_shards
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster
 
-__all__ = ["Cluster", "Shards", "encode_shards", "index_shards", "neighbours_shards", "open_shards"]
+__all__ = ["Cluster", "Shards", "encode_shards", "index_shards", "merge_shards", "neighbours_shards", "open_shards"]

@@ -22,7 +22,7 @@ from isoglot.model.engine import limit_cores, plan
 from isoglot.model.finding import find
 from isoglot.model.layout import digest_of
 from isoglot.model.resumable import encode_file
-from isoglot.scale.shards import Shards, open_shards
+from isoglot.scale.shards import Shards, open_shards, range_of
 from isoglot.scale.work import Cluster, run
 
 _OPENING = ("pooling", "prompt")
@@ -65,10 +65,7 @@ def encode_shards(
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
     pieces = list(_pieces(inputs, output, lines))
     if shard is not None:
-        number, count = shard
-        if not 1 <= number <= count:
-            raise ValueError(f"shard is {number}/{count}; it must be 1/{count} to {count}/{count}")
-        pieces = pieces[(number - 1) * len(pieces) // count : number * len(pieces) // count]
+        pieces = pieces[range_of(len(pieces), shard)]
     try:
         precision = _check_settings(model, settings, cluster)
         weights = digest_of(find(model))

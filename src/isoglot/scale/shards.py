@@ -1,4 +1,4 @@
-"""Vectors in several files as one memory-mapped table."""
+"""Vectors in several files as one memory-mapped table; which pieces a job makes."""
 
 from __future__ import annotations
 
@@ -70,6 +70,14 @@ def open_shards(source: Path | Sequence[Path]) -> Shards:
     return Shards(
         tuple(file.resolve() for file in files), tuple(len(table) for table in tables), int(tables[0].shape[1])
     )
+
+
+def range_of(total: int, shard: tuple[int, int]) -> slice:
+    """The range of `total` pieces that is shard (3, 64), the third of 64. Raises `ValueError` for an impossible one."""
+    number, count = shard
+    if not 1 <= number <= count:
+        raise ValueError(f"shard is {number}/{count}; it must be 1/{count} to {count}/{count}")
+    return slice((number - 1) * total // count, number * total // count)
 
 
 def _map(file: Path) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from isoglot.core.arguments import Minimum, NonNegativeInt, PositiveInt, check_fields
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, Range, check_fields
 from isoglot.core.errors import IsoglotError
 
 LOCAL = "local"
@@ -37,7 +37,7 @@ class Cluster:
     address: str | None = None
     workers: PositiveInt | None = None
     cpus: PositiveInt = 1
-    gpus: Annotated[float, Minimum(0)] = 0
+    gpus: Annotated[float, Range(0)] = 0
     retries: NonNegativeInt = 3
 
 

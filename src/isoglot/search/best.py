@@ -14,7 +14,7 @@ Ids = NDArray[np.int64]
 # Marks an empty place. It is not -inf, which marks what has been taken already (see `_largest`).
 LOWEST = np.finfo(np.float32).min
 
-_FEW = 32  # up to here k passes of argmax beat one sort
+FEW = 32  # up to here k passes of argmax beat one sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Best:
 
 def _largest(table: Floats, k: int) -> Ids:
     """Columns of the k largest of each row, (rows, k), largest first, ties from the left. Destroys `table`."""
-    if k > _FEW:
+    if k > FEW:
         return np.argsort(-table, axis=1, kind="stable")[:, :k]
     rows = np.arange(len(table))
     chosen = np.empty((len(table), k), np.int64)

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,20 +41,21 @@ def tile_shape(n: int, m: int, dim: int, k: int, budget: int, *, workers: int = 
 
     Raises `ValueError` for a budget too small for the smallest tile.
     """
-    height, width = min(ROWS, _padded(n, COLUMN_GROUP)), min(COLUMNS, _padded(m, ROW_GROUP))
+    height, width = min(ROWS, padded(n, COLUMN_GROUP)), min(COLUMNS, padded(m, ROW_GROUP))
     while (need := _memory(height, width, dim, k, workers)) > budget:
         if height > COLUMN_GROUP and height >= width // 2:
-            height = _padded(height // 2, COLUMN_GROUP)
+            height = padded(height // 2, COLUMN_GROUP)
         elif width > ROW_GROUP:
-            width = _padded(width // 2, ROW_GROUP)
+            width = padded(width // 2, ROW_GROUP)
         elif height > COLUMN_GROUP:
-            height = _padded(height // 2, COLUMN_GROUP)
+            height = padded(height // 2, COLUMN_GROUP)
         else:
             raise ValueError(f"a memory budget of {budget} bytes is too small; the smallest tile needs {need}")
     return height, width
 
 
-def _padded(size: int, group: int) -> int:
+def padded(size: int, group: int) -> int:
+    """The next multiple of a group, at least one."""
     return max(1, -(-size // group)) * group
 
 
@@ -115,18 +117,22 @@ def neighbours(
     budget: int = BUDGET,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
+    device: str | None = None,
 ) -> Neighbours:
     """The k rows of `y` (M, D) nearest to each row of `x` (N, D), and the other way round.
 
     metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
-    budget      maximum working memory in bytes, without the arrays passed and returned
-    checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, with
-                the same result
+    budget      maximum working memory in bytes, of the host, without the arrays passed and returned
+    checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, on
+                the same kind of device, with the same result
     progress    called with (tiles done, tiles in total)
+    device      None or "cpu": NumPy. An accelerator, such as "cuda"; "auto": one if PyTorch finds it. It needs up to 6
+                GB of its memory, and 12 · k bytes for each row of `x`. Ids are the same, ties included; scores differ
+                by the rounding of float32, and so may the order of rows whose scores differ by no more
 
     Returns float32 scores and int64 ids, `(N, min(k, M))` forward and `(M, min(k, N))` backward. NumPy's own threads
     are limited meanwhile. Raises `ValueError` for shapes that do not fit, values that are not finite, and a budget too
-    small for the smallest tile.
+    small for the smallest tile; `MissingExtraError` and `EncoderError` for a device without PyTorch or that is absent.
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
         raise ValueError(f"x and y must be (N, D) and (M, D), got {x.shape} and {y.shape}")
@@ -134,7 +140,12 @@ def neighbours(
     k = min(k, max(len(x), len(y), 1))  # at most as many as there are rows, which bounds the memory
     n, m = len(x), len(y)
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
-    if n and m:
+    place = accelerator(device) if n and m else None
+    if place is not None:
+        on_device = import_module("isoglot.search.device")  # by name, since it imports this module
+        settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": progress}
+        on_device.search(x, y, forward, backward, metric=metric, place=place, **settings)
+    elif n and m:
         tile = tile_shape(n, m, x.shape[1], k, budget)
         workers = _threads()
         while workers > 1 and tile_shape(n, m, x.shape[1], k, budget, workers=workers) != tile:
@@ -144,6 +155,23 @@ def neighbours(
     if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
         raise ValueError("an inner product does not fit float32; scale the vectors down or use metric='cosine'")
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
+
+
+def accelerator(device: str | None) -> Any:
+    """The torch device that compares vectors for a device's name; None: NumPy does, also on MPS.
+
+    MPS is of a Mac, whose NumPy has fast products too. Raises `MissingExtraError` and `EncoderError`.
+    """
+    if device is None:
+        return None
+    # Models are imported here because without them a search of vectors begins 0.2 s earlier.
+    from isoglot.core.plugins import torch_half
+    from isoglot.model.loading import wants_accelerator
+
+    if not wants_accelerator(device):
+        return None
+    place = torch_half("encoders.device").resolve(device)
+    return None if place.type == "mps" else place
 
 
 def check_metric(metric: str) -> None:

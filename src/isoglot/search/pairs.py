@@ -106,17 +106,19 @@ def mine(
     budget: int = BUDGET,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
+    device: str | None = None,
 ) -> Pairs:
     """Pair rows of `x` (N, D) with rows of `y` (M, D) by cosine and margin; the vectors need not be normalised.
 
     Without `y`, rows of `x` are paired with other rows of it. `k` and `margin`: see `margins`; `direction`: see
-    `choose`. Pairs below `threshold` are dropped; None keeps all. `budget`, `checkpoint` and `progress`: see
-    `neighbours`. Raises `ValueError` for unknown names and what `neighbours` rejects. `isoglot.mine` is the whole
+    `choose`. Pairs below `threshold` are dropped; None keeps all. `budget`, `checkpoint`, `progress` and `device`:
+    see `neighbours`. Raises `ValueError` for unknown names and what `neighbours` rejects. `isoglot.mine` is the whole
     pipeline, from sentences.
     """
     check_choice("direction", direction, DIRECTIONS)
     within, y = y is None, x if y is None else y
-    nearest = neighbours(x, y, k + within, metric="cosine", budget=budget, checkpoint=checkpoint, progress=progress)
+    settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": progress, "device": device}
+    nearest = neighbours(x, y, k + within, metric="cosine", **settings)
     pairs = choose(others(nearest) if within else nearest, margin=margin, direction=direction, within=within)
     return pairs if threshold is None else pairs.above(threshold)
 
@@ -245,6 +247,7 @@ def hard_negatives(
     *,
     budget: int = BUDGET,
     progress: Callable[[int, int | None], None] | None = None,
+    device: str | None = None,
 ) -> Ids:
     """The `count` rows of `y` (M, D) nearest by cosine to each row of `x` (N, D) that don't translate it, (N, count).
 
@@ -252,7 +255,7 @@ def hard_negatives(
     found, so that enough are left without the translations.
 
     `gold` are pairs (rows of x, rows of y), (P,) both, of all known translations; a row of `x` may have several. Best
-    first, of equal cosines the lowest row first; padded with -1. `budget` and `progress`: see
+    first, of equal cosines the lowest row first; padded with -1. `budget`, `progress` and `device`: see
     `neighbours`. Raises ValueError for a count below 1, pairs outside the tables, and what `neighbours` rejects.
     """
     columns = [np.asarray(column) for column in gold] if isinstance(gold, tuple | list) else []
@@ -264,7 +267,8 @@ def hard_negatives(
         raise ValueError(f"gold contains a pair outside the tables of {len(x)} and {len(y)} rows")
     pairs = np.unique(source * len(y) + target)
     most = int(np.bincount(pairs // max(len(y), 1), minlength=1).max())
-    found = neighbours(x, y, count + most, metric="cosine", budget=budget, progress=progress).forward_ids
+    settings: dict[str, Any] = {"budget": budget, "progress": progress, "device": device}
+    found = neighbours(x, y, count + most, metric="cosine", **settings).forward_ids
     out = np.full((len(x), count), -1, np.int64)
     for start in range(0, len(x), _ROWS):
         ids = found[start : start + _ROWS]

@@ -84,10 +84,12 @@ class Token:
 
 def check_origin(origin: str) -> str:
     """An origin as browsers send it, in lower case. Raises `ValueError` for what can't be one."""
-    found = origin.lower().rstrip("/")
-    parts = urlsplit(found)
-    if found in (ANY, "null") or (parts.scheme and parts.netloc and found == f"{parts.scheme}://{parts.netloc}"):
-        return found
+    normalized = origin.lower().rstrip("/")
+    parts = urlsplit(normalized)
+    if normalized in (ANY, "null") or (
+        parts.scheme and parts.netloc and normalized == f"{parts.scheme}://{parts.netloc}"
+    ):
+        return normalized
     raise ValueError(f"{origin!r} is not an origin; write it as https://example.org or http://localhost:3000")
 
 

@@ -228,8 +228,8 @@ def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | No
 
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != model:
-            known = f"The model does not exist here; this server has '{model}'."
-            raise Problem(404, known, code="model_not_found")
+            message = f"The model does not exist here; this server has '{model}'."
+            raise Problem(404, message, code="model_not_found")
         return reply(as_json(about))
 
     return [
@@ -255,7 +255,7 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
         vectors = encode_queries(encoder, [query for query, _ in searches], index.origin)
         hits_of_searches: list[list[Hit]] = [[] for _ in searches]
         for way in dict.fromkeys(way for _, way in searches):
-            places = [place for place, (_, one) in enumerate(searches) if one == way]
+            places = [place for place, (_, settings) in enumerate(searches) if settings == way]
             k, codes, without = way
             hits = index.search(vectors[places], k, languages=codes, exclude=without, effort=effort)
             for place, row in zip(places, hits, strict=True):
@@ -275,17 +275,17 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
 
 
 def _read_search(body: bytes, limits: Limits) -> Job:
-    found = parse(body)
-    query = require_text(found.get("query"), "query", limits.query)
+    request = parse(body)
+    query = require_text(request.get("query"), "query", limits.query)
     if not query.strip():
         raise Problem(400, "'query' is blank; send a text to search for.", param="query")
-    languages, exclude = (_codes(found, name) for name in ("languages", "exclude"))
-    k = integer(found, "k", 10, 1, limits.hits)
-    return Job([(query, (k, languages, exclude))], [query], k * _HIT, lambda found: _write_hits(query, *found))
+    languages, exclude = (_codes(request, name) for name in ("languages", "exclude"))
+    k = integer(request, "k", 10, 1, limits.hits)
+    return Job([(query, (k, languages, exclude))], [query], k * _HIT, lambda results: _write_hits(query, *results))
 
 
-def _codes(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    codes = found.get(name) or []
+def _codes(request: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    codes = request.get(name) or []
     if not isinstance(codes, list) or len(codes) > 1000 or any(not isinstance(code, str) for code in codes):
         raise Problem(400, f"'{name}' must be a list of language codes.", param=name)
     try:

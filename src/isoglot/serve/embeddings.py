@@ -22,26 +22,26 @@ _VECTOR = 1024  # bytes of a vector that is written, about
 
 def read(body: bytes, model: str, dim: int, limits: Limits) -> Job:
     """The request in a body. Raises `Problem` for what can't be answered, including any other model."""
-    found = parse(body)
-    if found.get("model") not in (None, model):
+    request = parse(body)
+    if request.get("model") not in (None, model):
         raise Problem(
             404,
             f"The model does not exist here; this server has '{model}'.",
             param="model",
             code="model_not_found",
         )
-    encoding = found.get("encoding_format")
+    encoding = request.get("encoding_format")
     if encoding not in (None, "float", "base64"):
         raise Problem(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")
-    texts = _texts(found, "input", limits)
-    dimensions = integer(found, "dimensions", dim, 1, dim)
+    texts = _texts(request, "input", limits)
+    dimensions = integer(request, "dimensions", dim, 1, dim)
     as_base64 = encoding == "base64"
     return Job(texts, texts, len(texts) * _VECTOR, lambda encoded: answer(encoded, dimensions, as_base64, model))
 
 
-def _texts(found: Mapping[str, Any], name: str, limits: Limits) -> tuple[str, ...]:
-    given = found.get(name)
-    texts = [given] if isinstance(given, str) else given
+def _texts(request: Mapping[str, Any], name: str, limits: Limits) -> tuple[str, ...]:
+    value = request.get(name)
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not 1 <= len(texts) <= limits.texts:
         raise Problem(400, f"'{name}' must be a string, or a list of 1 to {limits.texts} strings.", param=name)
     if any(not isinstance(text, str) for text in texts):
@@ -54,9 +54,9 @@ def read_similarity(body: bytes, limits: Limits) -> Job:
 
     At most `limits.texts` texts and as many times 64 values.
     """
-    found = parse(body)
-    rows = _texts(found, "a", limits)
-    columns = _texts(found, "b", limits) if found.get("b") is not None else rows
+    request = parse(body)
+    rows = _texts(request, "a", limits)
+    columns = _texts(request, "b", limits) if request.get("b") is not None else rows
     if len(rows) + len(columns) > 2 * limits.texts or len(rows) * len(columns) > 64 * limits.texts:
         raise Problem(400, f"At most {64 * limits.texts} similarities are computed at once; send fewer texts.")
     texts = (*rows, *columns)

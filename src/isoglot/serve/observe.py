@@ -62,8 +62,8 @@ class Observe:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = read_header(scope, KEY) or ""
-        number = given if _GIVEN.fullmatch(given) else f"{random.getrandbits(128):032x}"
+        client_id = read_header(scope, KEY) or ""
+        number = client_id if _GIVEN.fullmatch(client_id) else f"{random.getrandbits(128):032x}"
         scope[SCOPE_KEY] = number
         began, status, size = perf_counter(), 500, 0
 

@@ -75,17 +75,17 @@ def parse(body: bytes) -> dict[str, Any]:
     if body.count(b"[") + body.count(b"{") > _BRACKETS:
         raise Problem(400, f"The body has more than {_BRACKETS} opening brackets; send fewer texts at once.")
     try:
-        found = json.loads(body)
+        request = json.loads(body)
     except (ValueError, RecursionError):
         raise Problem(400, "The body is not JSON; send an object in UTF-8.") from None
-    if not isinstance(found, dict):
+    if not isinstance(request, dict):
         raise Problem(400, "The body is JSON, but not an object.")
-    return found
+    return request
 
 
-def integer(found: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
+def integer(request: Mapping[str, Any], name: str, default: int, low: int, high: int) -> int:
     """An integer of a request, between bounds. Raises `Problem`."""
-    value = found.get(name)
+    value = request.get(name)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:

@@ -8,14 +8,16 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
-import h11
 import uvicorn
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import SearchError
@@ -24,6 +26,7 @@ from isoglot.serve.replies import HEADERS, Problem
 
 _BACKLOG = 2048  # connections that wait for being accepted
 _AT_ONCE = 16  # accepted before those that make room are closed
+_HEAD = 1 << 16  # maximum bytes of a head, and of what follows the chunks of a body
 _EVERY = 10.0  # seconds between two lines of the log about connections that can't be accepted
 
 
@@ -60,12 +63,12 @@ class Server(uvicorn.Server):
             raise SearchError(f"{host}:{port}: can't listen there ({error}); choose another --port") from error
         self.port: int = self.socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
-        most = min(limits.connections, _open_files() // 2)
+        most_open = min(limits.connections, _open_files() // 2)
         super().__init__(
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http=type("Connection", (_Connection,), {"limits": limits, "most": most}),
+                http=type("Connection", (_Connection,), {"limits": limits, "most": most_open}),
                 ws="none",
                 log_config=None,
                 log_level="error",  # don't log what clients send
@@ -89,8 +92,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept connections."""
         await super().startup(sockets)
-        for one in sockets or []:
-            one.listen(_BACKLOG)
+        for listener in sockets or []:
+            listener.listen(_BACKLOG)
 
 
 class _Seldom(logging.Filter):
@@ -107,20 +110,23 @@ class _Seldom(logging.Filter):
         return True
 
 
-class _Connection(H11Protocol):
+class _Connection(HttpToolsProtocol):
     """A connection that is closed when a request doesn't arrive, or an answer isn't taken, in time.
 
     uvicorn limits only the time between requests. And one connection more than the limit replaces the one
-    that has been idle longest, so that idle clients never keep others out.
+    that has been idle longest, so that idle clients never keep others out. What uvicorn's protocol stores without a
+    bound has one here: heads, and requests that arrive before earlier ones are answered.
     """
 
     limits: Limits
     most: int  # open connections
     deadline: asyncio.TimerHandle | None = None
+    unparsed: int = 0  # bytes since the last part of a request that was complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer, and close another connection if there are too many."""
         super().connection_made(transport)
+        self.flow = _Flow(transport, self.pipeline)
         self._expect_before(self.limits.seconds)
         alive = [one for one in self.connections if isinstance(one, _Connection) and not one.transport.is_closing()]
         if len(alive) > self.most:  # those that are closing stay in the set until the loop's next round
@@ -133,15 +139,54 @@ class _Connection(H11Protocol):
             self.deadline.cancel()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived; reject what is not HTTP or has too large a head."""
+        self._unset_keepalive_if_required()
+        self.unparsed += len(data)
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except HttpParserUpgrade as upgrade:
+                # Nothing but HTTP/1 is spoken here, and a parser that has seen an offer ignores the body: another one
+                # gets the request without the offer, which Java's clients make with every request.
+                headers = b"".join(b"%s: %s\r\n" % header for header in self.headers if header[0] != b"upgrade")
+                head = b"%s %s HTTP/1.1\r\n%s\r\n" % (self.parser.get_method(), self.url, headers)
+                self.parser = HttpRequestParser(self)
+                data = head + data[upgrade.args[0] :]
+            except HttpParserError:
+                self._refuse(_NOT_HTTP)
+                return
+        if self.unparsed > _HEAD:
+            self._refuse(_NOT_HTTP)
+
+    def on_headers_complete(self) -> None:
+        """Start the application. The host is that of the only `Host`: an address with another one is rejected."""
+        self.unparsed = 0
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        hosts = [name for name, _ in self.headers].count(b"host")
+        required = 1 if self.parser.get_http_version() == "1.1" else 0
+        if size > _HEAD or not required <= hosts <= 1 or not self.url.startswith(b"/"):
+            raise HttpParserError
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Pass a part of the body on."""
+        self.unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the body."""
+        self.unparsed = 0
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
     def on_response_complete(self) -> None:
         """Restart the clock: for the client to take the answer, or to send the next request."""
         if not self.flow.write_paused:
             self._expect_before(self.limits.answer if self.transport.get_write_buffer_size() else self.limits.seconds)
         super().on_response_complete()
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are always the same
-        """A request that is not HTTP is answered as JSON too."""
-        self._refuse(Problem(400, "The request is not valid HTTP, or its head is too large."))
 
     def _expect_before(self, seconds: float) -> None:
         if self.deadline is not None:
@@ -166,7 +211,7 @@ class _Connection(H11Protocol):
             self.transport.abort()
         elif not self._is_idle():
             return  # the application limits how long a body may take, and the clock restarts with the answer
-        elif self.conn.our_state is h11.IDLE and self.conn.trailing_data[0] and not self.transport.is_closing():
+        elif self.unparsed and not self.transport.is_closing():
             self._refuse(Problem(408, "The request did not arrive in time."))
         elif self.transport.get_write_buffer_size():
             self.transport.abort()
@@ -174,14 +219,28 @@ class _Connection(H11Protocol):
             self.transport.close()
 
     def _refuse(self, problem: Problem) -> None:
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        if self._is_idle() or not self.cycle.response_started:
             body = problem.body()
-            known = {**HEADERS, "Content-Type": "application/json", "Content-Length": len(body), "Connection": "close"}
-            head = [(name.encode(), str(value).encode()) for name, value in known.items()]
-            for event in (h11.Response(status_code=problem.status, headers=head), h11.Data(data=body)):
-                self.transport.write(self.conn.send(event) or b"")
-            self.transport.write(self.conn.send(h11.EndOfMessage()) or b"")
+            names = {**HEADERS, "Content-Type": "application/json", "Content-Length": len(body), "Connection": "close"}
+            head = "".join(f"{name}: {value}\r\n" for name, value in names.items())
+            status = HTTPStatus(problem.status)
+            self.transport.write(f"HTTP/1.1 {status} {status.phrase}\r\n{head}\r\n".encode() + body)
         self.transport.close()
+
+
+class _Flow(FlowControl):
+    """Reads nothing while requests wait for the answers to earlier ones: they would be stored without a bound."""
+
+    def __init__(self, transport: asyncio.Transport, waiting: Collection[Any]) -> None:
+        super().__init__(transport)
+        self.waiting = waiting
+
+    def resume_reading(self) -> None:
+        if not self.waiting:
+            super().resume_reading()
+
+
+_NOT_HTTP = Problem(400, "The request is not valid HTTP, or its head is too large.")
 
 
 def _open_files() -> int:

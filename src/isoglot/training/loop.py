@@ -33,6 +33,7 @@ from isoglot.data.files import check_output, exclusive, read_record, write_recor
 from isoglot.data.languages import canonical
 from isoglot.data.table import Array
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.bert import compile_layers
 from isoglot.encoders.device import random_state, set_random_state, settle
 from isoglot.model import layout
 from isoglot.model.card import Card, Data
@@ -206,6 +207,8 @@ class Run:
             self.state = State(**{**state, "positions": [Position(*numbers) for numbers in state["positions"]]})
             self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
+        if recipe.memory.compile:
+            compile_layers(self.encoder)
         # What the steps train: the encoder, or a copy whose weights the ranks divide; then the encoder is on the host.
         divides = recipe.memory.shard_weights and ranks.world() > 1
         self.trained = divide(self.encoder, device) if divides else self.encoder.to(device)

@@ -178,7 +178,7 @@ class EvaluationSettings(Settings):
 
 
 class MemorySettings(Settings):
-    """Splitting of batches to bound memory (training/step.py)."""
+    """How a batch is computed: its splitting to bound memory (training/step.py), and compiled layers."""
 
     chunk_tokens: Count | None = Field(None, description="padded tokens of a chunk; unset: 512 on a CPU, else 16384")
     graph_tokens: Limit | None = Field(
@@ -190,6 +190,9 @@ class MemorySettings(Settings):
         False,
         description="several processes divide the weights of a transformer, its gradients and the optimizer's state "
         "among them (FSDP2)",
+    )
+    compile: Flag = Field(
+        False, description="run the layers of transformers through torch.compile, which takes a minute at the start"
     )
 
 

@@ -30,7 +30,7 @@ from isoglot.data.batch import Batch, send
 from isoglot.data.batching import Batches, Position
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import autocast, fetch, random_state, set_random_state
+from isoglot.encoders.device import autocast, fetch, one_pass, random_state, set_random_state
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 
@@ -63,9 +63,11 @@ class StepLimits:
         Not once for all passes of a step: weights rounded without gradients would be used by a pass that needs them. In
         the first pass the chunks with gradients come first.
         """
-        if self.precision == "bfloat16" and not ranks.is_divided(encoder):
-            return torch.autocast(encoder.device.type, dtype=torch.bfloat16)
-        return autocast(self.precision, encoder.device)
+        if ranks.is_divided(encoder):
+            return autocast(self.precision, encoder.device)
+        if self.precision == "bfloat16":
+            return one_pass(torch.autocast(encoder.device.type, dtype=torch.bfloat16))
+        return one_pass(autocast(self.precision, encoder.device))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.wikipedia.entities import (
     Entity,
     entity_lines,
-    entity_of,
     find,
     make_tables,
     open_tables,
+    read_entity,
     title_rows,
     type_rows,
     wikidata_lines,
@@ -224,7 +224,7 @@ def _make_tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map,
         items = partial(wikidata_lines, sources.wikidata, keep_warning)
         work = partial(entity_lines, wikis=wikis)
         write_shards(shards, items, work, spread, progress=lambda done: progress("entities", done, 0))
-        entities: Iterator[Entity] = map(entity_of, read_shards(shards))
+        entities: Iterator[Entity] = map(read_entity, read_shards(shards))
     else:
         assert sources.titles is not None  # checked at the beginning
         entities = title_rows(sources.titles, wikis)

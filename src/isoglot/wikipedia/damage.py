@@ -114,8 +114,8 @@ class Scan:
 
     def _skip_to(self, end: str, start: int) -> bool:
         """Skip what is not parsed; false: it has no end."""
-        if end not in self._absent and (found := re.compile(end, re.IGNORECASE).search(self._text, start)):
-            self._skip = found.end()
+        if end not in self._absent and (match := re.compile(end, re.IGNORECASE).search(self._text, start)):
+            self._skip = match.end()
             return True
         self._absent.add(end)
         return False

@@ -45,7 +45,7 @@ class Entity:
         return json.dumps([self.id, self.titles, self.types, self.label, self.english], ensure_ascii=False) + "\n"
 
 
-def entity_of(line: str) -> Entity:
+def read_entity(line: str) -> Entity:
     """Parse a line written by `Entity.line`."""
     name, titles, types, label, english = json.loads(line)
     return Entity(name, titles, tuple(types), label, english)
@@ -59,14 +59,14 @@ def make_tables(path: Path, entities: Iterable[Entity], redirects: Iterable[tupl
         for entity in entities:
             titles = [(wiki, title, entity.id) for wiki, title in entity.titles.items()]
             base.executemany("INSERT OR IGNORE INTO titles VALUES (?, ?, ?)", titles)
-            known = base.execute("SELECT label, english, types FROM entities WHERE id = ?", (entity.id,)).fetchone()
-            label, english, types = known or ("", 0, "")
+            row = base.execute("SELECT label, english, types FROM entities WHERE id = ?", (entity.id,)).fetchone()
+            label, english, types = row or ("", 0, "")
             if entity.label and (not label or (entity.english and not english)):
                 label, english = entity.label, int(entity.english)
             merged = "\t".join(dict.fromkeys([*filter(None, types.split("\t")), *entity.types]))
             base.execute("INSERT OR REPLACE INTO entities VALUES (?, ?, ?, ?)", (entity.id, label, english, merged))
         base.executemany("INSERT OR IGNORE INTO redirects VALUES (?, ?, ?)", redirects)
-        base.executemany("INSERT OR REPLACE INTO titles VALUES (?, ?, ?)", _resolved(base))
+        base.executemany("INSERT OR REPLACE INTO titles VALUES (?, ?, ?)", _resolve_redirects(base))
         base.execute("DROP TABLE redirects")
         base.commit()
 
@@ -103,7 +103,7 @@ def has_types(base: sqlite3.Connection) -> bool:
     return base.execute("SELECT 1 FROM entities WHERE types <> '' LIMIT 1").fetchone() is not None
 
 
-def _resolved(base: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
+def _resolve_redirects(base: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
     """Titles of redirects with the entity at the end of their chain; chains that go in circles have none."""
     reading = base.cursor()
     for wiki, title, target in reading.execute("SELECT wiki, title, target FROM redirects ORDER BY wiki, title"):
@@ -149,9 +149,9 @@ def wikidata_lines(path: Path, report: Callable[[str], None]) -> Iterator[Line]:
             yield held
             only = False
         held = Line(path, number, text, last=False)
-    if held is None or (only and _parsed(held.text) is None):
+    if held is None or (only and _parse(held.text) is None):
         raise CorpusError("contains no entity; pass a file such as latest-all.json.bz2", file=path)
-    if _parsed(held.text) is None:
+    if _parse(held.text) is None:
         report(f"{path}:{held.number}: ends inside an entity; the complete part was read")
     yield Line(held.file, held.number, held.text, last=True)
 
@@ -163,21 +163,21 @@ def entity_lines(lines: list[Line], wikis: Mapping[str, Names]) -> list[str]:
     """
     sites = {f"{wiki.replace('-', '_')}wiki": names for wiki, names in wikis.items()}
     marks = [f'"{site}"' for site in sites]
-    found = []
+    entities = []
     for line in lines:
         if not any(mark in line.text for mark in marks):
             continue
-        parsed = _parsed(line.text)
+        parsed = _parse(line.text)
         if parsed is None and line.last:
             continue
         try:
             if entity := _entity(parsed or {}, sites):
-                found.append(entity.line())
-                found[-1].encode()  # a lone surrogate, which JSON can escape, cannot be written
+                entities.append(entity.line())
+                entities[-1].encode()  # a lone surrogate, which JSON can escape, cannot be written
         except (KeyError, TypeError, AttributeError, UnicodeEncodeError):
             problem = "not the JSON of an entity; download the file again"
             raise CorpusError(problem, file=line.file, line=line.number) from None
-    return found
+    return entities
 
 
 def title_rows(path: Path, wikis: Mapping[str, Names]) -> Iterator[Entity]:
@@ -212,7 +212,7 @@ def type_rows(path: Path) -> Iterator[Entity]:
         yield Entity(name.strip(), {}, types)
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
+def _parse(text: str) -> dict[str, Any] | None:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

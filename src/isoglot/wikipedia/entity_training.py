@@ -1,4 +1,5 @@
-"""Train vectors of entities on a Wikipedia dump with the Wikipedia2Vec library (Yamada et al. 2020).
+"""Initial vectors of entities: trained on a Wikipedia dump with the Wikipedia2Vec library (Yamada et al. 2020), or an
+encoder's of the entities' names.
 
 The library reads complete bz2 dumps only, so it gets the pages from our reader, which accepts any compression and
 truncated dumps. Settings without an argument here keep the library's defaults, which EASE uses (section 3.3). The
@@ -16,8 +17,10 @@ import numpy as np
 
 from isoglot.core.arguments import PositiveInt, check_fields
 from isoglot.core.errors import CorpusError, EncoderError
-from isoglot.data.entity_vectors import wikipedia2vec
+from isoglot.data.entity_vectors import Aligned, wikipedia2vec
 from isoglot.data.files import temporary_folder
+from isoglot.data.readers.entities import TABLE, read_table
+from isoglot.model import Model, encode
 from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.dump import Dump, open_dump, pages
 
@@ -147,3 +150,14 @@ def _tokenizer(language: str) -> Any:
     except ImportError as error:
         needed = f"Wikipedia2Vec's tokenizer for {language!r} is not installed ({error})"
         raise EncoderError(f'{needed}: pip install "wikipedia2vec[mecab]"') from error
+
+
+def encode_names(encoder: Model, folder: str | Path) -> Aligned:
+    """Unit vectors (E, D) of the labels in the entities.tsv of a folder that `isoglot wikipedia` wrote, in its order.
+
+    Deviation: the paper begins with Wikipedia2Vec's vectors; an encoder that is strong in similarity knows more of the
+    names than the entities' links do. Raises `CorpusError` for a folder without a table.
+    """
+    rows = list(read_table(Path(folder) / TABLE))
+    vectors = encode(encoder, [label for _, _, label in rows], normalize_embeddings=True)
+    return Aligned(vectors, tuple(name for name, _, _ in rows))

@@ -158,11 +158,11 @@ def _link_counts(parts: Sequence[Part], language: str | None) -> Counter[str]:
 
 def members(types: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Entities of each type in ascending order, from the types of each entity."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for entity in sorted(types):
         for kind in types[entity]:
-            found.setdefault(kind, []).append(entity)
-    return found
+            groups.setdefault(kind, []).append(entity)
+    return groups
 
 
 def candidates(
@@ -222,8 +222,8 @@ class Sample:
         # An article in two dumps is read twice; its instances have the same numbers.
         numbers, first = np.unique(numbers, return_index=True)
         entities = np.concatenate([self._entities, new[:, 1]])[first]
-        kept = _rank(entities) < self._share
-        self._numbers, self._entities = numbers[kept][: self._size], entities[kept][: self._size]
+        is_allowed = _rank(entities) < self._share
+        self._numbers, self._entities = numbers[is_allowed][: self._size], entities[is_allowed][: self._size]
 
 
 def _rank(values: NDArray[np.int64]) -> NDArray[np.int64]:

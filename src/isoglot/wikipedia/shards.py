@@ -7,18 +7,13 @@ number of interruptions.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from isoglot.core.errors import IsoglotError
-from isoglot.core.processes import start_worker
+from isoglot.core.processes import run_ahead, start_worker, worker_pool
 from isoglot.data.files import atomic_write
 
 T = TypeVar("T")
@@ -37,26 +32,10 @@ def mapping(workers: int) -> Iterator[Map]:
     if workers == 1:
         yield map
         return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=start_worker)
-
-    def spread(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        waiting: deque[Future[Any]] = deque()
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) >= _AHEAD * workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-    try:
-        yield spread
-    except BrokenProcessPool as error:
-        raise IsoglotError(
-            "a worker process died, possibly out of memory, or the script lacks "
-            '`if __name__ == "__main__":`; use fewer workers'
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with worker_pool(workers, start_worker) as pool:
+        yield lambda function, items: run_ahead(
+            lambda item: pool.submit(function, item).result, _AHEAD * workers, items
+        )
 
 
 def write_shards(

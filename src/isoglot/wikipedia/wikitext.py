@@ -169,7 +169,7 @@ class _Builder:
 
 
 def _without_empty_brackets(text: str, links: list[Link]) -> tuple[str, list[Link]]:
-    cuts = [found.span() for found in _EMPTY.finditer(text)]
+    cuts = [match.span() for match in _EMPTY.finditer(text)]
     if not cuts:
         return text, links
     starts, removed = [start for start, _ in cuts], [0, *accumulate(end - start for start, end in cuts)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 from collections import Counter
 
+import folders
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,11 +21,7 @@ SENTENCE = st.text(st.characters(exclude_characters="\0\n\r\ufeff", exclude_cate
 
 def write(folder, files):
     for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        raw = text.encode()
-        path.write_bytes({".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)(raw))
-    return folder
+        folders.write(folder / name, text)
 
 
 def texts(groups):
@@ -57,31 +52,21 @@ def test_file_names_tell_the_language(name, parts):
     assert split_name(name) == parts
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [("a.deu.docx", "deu"), ("film.de.srt", "de"), ("film.srt", None), ("a.eng.md.xz", "eng"), ("a.eng.xz", "eng")],
-)
-def test_the_language_of_a_document_is_before_its_suffix(name, code):
-    assert language_in_name(name) == code
+def test_the_language_of_a_document_is_before_its_suffix():
+    codes = {"a.deu.docx": "deu", "film.de.srt": "de", "film.srt": None, "a.eng.md.xz": "eng", "a.eng.xz": "eng"}
+    assert {name: language_in_name(name) for name in codes} == codes
 
 
-def test_the_pair_in_the_name_gives_the_order_and_leaves_other_files_alone(tmp_path):
+def test_the_files_and_their_order_are_told_by_the_pair_in_the_name_by_languages_or_named(tmp_path):
     files = {"a.en-de.de.gz": "Hallo\n", "a.en-de.en.gz": "Hi\n", "a.en-de.fr": "Salut\n", "a.en-de.ids": "1\n"}
     write(tmp_path, files)
     assert list(read_moses(tmp_path / "a.en-de")) == [Group(("Hi", "Hallo"), ("eng", "deu"))]
-
-
-def test_languages_choose_among_several_files_under_any_name(tmp_path):
     write(tmp_path, {"a.cmn": "你好\n", "a.en": "Hi\n", "a.fr": "Salut\n"})
     assert texts(read_moses(tmp_path / "a", languages="fr,zh")) == [("Salut", "你好")]
-
-
-def test_two_named_files(tmp_path):
     write(tmp_path, {"left": "Hi\n", "right": "Hallo\n", "x.en": "Hi\n", "y.de": "Hallo\n"})
-    assert list(read_moses(tmp_path / "left", other="right", languages="en,de")) == [
-        Group(("Hi", "Hallo"), ("eng", "deu"))
-    ]
-    assert list(read_moses(tmp_path / "x.en", other=tmp_path / "y.de")) == [Group(("Hi", "Hallo"), ("eng", "deu"))]
+    pair = [Group(("Hi", "Hallo"), ("eng", "deu"))]
+    assert list(read_moses(tmp_path / "left", other="right", languages="en,de")) == pair
+    assert list(read_moses(tmp_path / "x.en", other=tmp_path / "y.de")) == pair
 
 
 @pytest.mark.parametrize("german, english", [("a\nb\n", "x\ny\nz\n"), ("a\nb\nc\nd\n", "x\ny\n")])

@@ -13,12 +13,6 @@ from isoglot.training import recipe as recipes
 from isoglot.training.recipes import corpus_of
 
 
-def test_a_reader_is_reached_by_name(tmp_path):
-    (tmp_path / "a.tsv").write_text("en\tde\nHi\tHallo\n")
-    assert next(read("tsv", tmp_path / "a.tsv")).texts == ("Hi", "Hallo")
-    assert next(read("tsv", tmp_path / "a.tsv", languages=["en", "de"])).langs == ("eng", "deu")
-
-
 def test_unknown_readers_and_options_are_refused_at_once():
     with pytest.raises(RecipeError, match="unknown reader 'tvs'; did you mean 'tsv'"):
         read("tvs", "a")
@@ -58,19 +52,15 @@ def test_the_files_behind_a_path(tmp_path):
         files_of(tmp_path / "nothing")
 
 
-def test_each_line_is_a_group_of_one(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ttab\ntwo\n")
-    assert list(read_sentences(tmp_path / "a.txt")) == [Group(("one\ttab",), ("und",)), Group(("two",), ("und",))]
-    assert {group.langs for group in read_sentences(tmp_path / "a.txt", language="de")} == {("deu",)}
-
-
-def test_blank_lines_are_errors_or_skipped(tmp_path):
-    (tmp_path / "a.txt").write_text("one\n\n \ntwo\n")
+def test_each_line_is_a_group_of_one_and_blank_ones_are_errors_or_skipped(tmp_path):
+    path, counts = tmp_path / "a.txt", Counter()
+    path.write_text("one\ttab\n\n \ntwo\n")
     with pytest.raises(CorpusError, match=r"a\.txt:2: is empty"):
-        list(read_sentences(tmp_path / "a.txt"))
-    counts = Counter()
-    assert len(list(read_sentences(tmp_path / "a.txt", skip_empty=True, counts=counts))) == 2
+        list(read_sentences(path))
+    groups = [Group(("one\ttab",), ("und",)), Group(("two",), ("und",))]
+    assert list(read_sentences(path, skip_empty=True, counts=counts)) == groups
     assert counts == {"empty": 2}
+    assert {group.langs for group in read_sentences(path, language="de", skip_empty=True)} == {("deu",)}
 
 
 # Languages that nobody knows

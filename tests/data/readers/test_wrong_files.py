@@ -10,8 +10,8 @@ from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read
 
 TSV = [
-    ("Hello there\tHallo\n", ":1: .*language code of each column, and 'Hello there' is not a language code"),
-    ("from\tinto\nHi\tHallo\n", ":1: .*'from' is not a language code; the columns are from, into: choose some with"),
+    ("Hello there\tHallo\n", ":1: .*language of each column, and 'Hello there' is not a language"),
+    ("from\tinto\nHi\tHallo\n", ":1: .*'from' is not a language; the columns are from, into: choose some with"),
     ("en\tde\nHi\tHallo\nHi\n", r":3: a column is missing: 1 columns where 2 are expected \(en, de\)"),
     ("en\tde\na\tb\tc\n", ":2: a cell too many: 3 columns"),
     ("en\tde\na\tb\n\nc\td\n", ":3: is empty"),
@@ -92,7 +92,7 @@ TABLES = [
 ]
 GOOD = json.dumps(ENTITY) + "\n"
 CSV = [
-    ("name,value\na,b\n", r":1: .*'name' is not a language code; the columns are name, value: .*--columns"),
+    ("name,value\na,b\n", r":1: .*'name' is not a language; the columns are name, value: .*--columns"),
     ("en,de\na\n", ":2: a column is missing"),
     ("en,de\na,b,c\n", ":2: a cell too many"),
     ('en,de\na,b\n"open,b\n', ":3: is not quoted as CSV"),

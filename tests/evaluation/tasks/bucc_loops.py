@@ -44,16 +44,9 @@ def candidates(sources, targets, vector, *, k, margin, direction):
 def mine(sources, targets, vector, *, k, margin, direction, positive, merged):
     """(score, source id, target id), best first, of files given as lists of (id, text)."""
     if not merged:  # the ids replace the texts, and no two are the same
-        texts = dict([*sources, *targets])
-        found = candidates(
-            [key for key, _ in sources],
-            [key for key, _ in targets],
-            lambda key: vector(texts[key]),
-            k=k,
-            margin=margin,
-            direction=direction,
-        )
-        return [item for item in found if not positive or item[0] > 0]
+        texts, ids = dict([*sources, *targets]), [[key for key, _ in side] for side in (sources, targets)]
+        pairs = candidates(*ids, lambda key: vector(texts[key]), k=k, margin=margin, direction=direction)
+        return [pair for pair in pairs if not positive or pair[0] > 0]
     files = [[*dict.fromkeys(text for _, text in side)] for side in (sources, targets)]
     found = candidates(*files, vector, k=k, margin=margin, direction=direction)
     ids = []

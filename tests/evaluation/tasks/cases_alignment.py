@@ -41,18 +41,11 @@ ALL = SENTENCES * (SENTENCES - 1) / 2
 CHANCE = {"alignment": (2.0, 0.3), "uniformity": (-4 + 8 / 32, 0.05)}  # -4 + 8 / dims to first order, see the page
 CASES = {
     "alignment": Case(
-        stsb_dev,
-        perfect={"alignment": 0.0, "uniformity": np.log((POSITIVE + (ALL - POSITIVE) * np.exp(-4)) / ALL)},
-        chance=CHANCE,
-        oracle=one_hot,
-        where="eng",
+        stsb_dev, {"alignment": 0.0, "uniformity": np.log((POSITIVE + (ALL - POSITIVE) * np.exp(-4)) / ALL)},
+        CHANCE, oracle=one_hot, where="eng",
     ),
     "alignment/sts17": Case(
-        sts17,
-        perfect={"alignment": 0.0, "uniformity": 0.0},
-        chance=CHANCE,
-        oracle=one_point,
-        languages=("ar", "ko"),
-        where="ara-ara, sentence 1, language ara",
+        sts17, {"alignment": 0.0, "uniformity": 0.0}, CHANCE, oracle=one_point,
+        languages=("ar", "ko"), where="ara-ara, sentence 1, language ara",
     ),
-}
+}  # fmt: skip

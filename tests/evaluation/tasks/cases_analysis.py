@@ -30,12 +30,8 @@ def case(perfect, chance):
 CASES = {
     "similarity": case(
         {"cosine/translations": 1.0, "cosine/contrast": 1.0, "cosine/min": 1.0, "cosine/std": 0.0},
-        {
-            "cosine/translations": (0, 0.08),
-            "cosine/contrast": (0, 0.08),
-            "cosine/min": (-0.15, 0.08),
-            "cosine/std": (0.13, 0.05),
-        },
+        {"cosine/translations": (0, 0.08), "cosine/contrast": (0, 0.08)}
+        | {"cosine/min": (-0.15, 0.08), "cosine/std": (0.13, 0.05)},
     ),
     "centroids": case({"distance": 0.0}, {"distance": ((2 / MEANINGS) ** 0.5, 0.06)}),
     "map": case(

@@ -76,26 +76,15 @@ def lingua_data(folder, codes=LINGUA_CODES, count=200):
 
 
 def case(write, metrics, level, tolerance, languages, where):
-    return Case(
-        write,
-        perfect=dict.fromkeys(metrics, 1.0),
-        chance=dict.fromkeys(metrics, (level, tolerance)),
-        languages=languages,
-        where=where,
-    )
+    values = dict.fromkeys(metrics, 1.0), dict.fromkeys(metrics, (level, tolerance))
+    return Case(write, *values, languages=languages, where=where)
 
 
 ONE = ("accuracy",)
+DEV = partial(mtop_data, sizes={"train": 12, "validation": 20})
 CASES = {
     "mtop": case(mtop_data, TOPIC, 1 / MTOP_LABELS, 0.06, ("de", "fr"), "de, split train"),
-    "mtop/dev": case(
-        partial(mtop_data, sizes={"train": 12, "validation": 20}),
-        TOPIC,
-        1 / MTOP_LABELS,
-        0.06,
-        ("de", "fr"),
-        "de, split train",
-    ),
+    "mtop/dev": case(DEV, TOPIC, 1 / MTOP_LABELS, 0.06, ("de", "fr"), "de, split train"),
     "sib-200": case(sib_data, TOPIC, 1 / 4, 0.1, ("deu_Latn", "kor_Hang"), "deu_Latn, split train"),
     "sib-200/zero-shot": case(sib_data, TOPIC, 1 / 4, 0.12, ("deu_Latn", "kor_Hang"), "eng_Latn, split train"),
     "mldoc": case(mldoc_data, TOPIC, 1 / 4, 0.12, ("deu", "fra"), "eng, split train"),

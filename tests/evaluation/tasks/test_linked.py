@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.evaluation import TASKS
@@ -29,7 +29,6 @@ def encode(texts):
     return np.array([[np.cos(0.2 * angle), np.sin(0.2 * angle)] for angle in angles]).reshape(-1, 2)
 
 
-@settings(deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=20))
 def test_accuracies_are_those_of_plain_loops(tmp_path_factory, lines):
     links = {}

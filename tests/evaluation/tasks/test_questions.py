@@ -48,9 +48,10 @@ def by_text(texts):
 def test_metrics_are_those_of_plain_loops(tmp_path):
     rng = np.random.default_rng(0)
     questions, paragraphs = [f"question {i}" for i in range(60)], [f"paragraph {i}" for i in range(90)]
+    counts = rng.integers(1, 15, 60).tolist()
     gold = {
-        q: {int(d): int(score) for d, score in zip(rng.permutation(90)[:count], rng.integers(1, 4, count), strict=True)}
-        for q, count in enumerate(rng.integers(1, 15, 60))
+        question: dict(zip(rng.permutation(90)[:count].tolist(), rng.integers(1, 4, count).tolist(), strict=True))
+        for question, count in enumerate(counts)
     }
     folder_of(tmp_path, gold, questions=questions, paragraphs=paragraphs)
     cosines = by_text(questions) @ (by_text(paragraphs) / np.linalg.norm(by_text(paragraphs), axis=1)[:, None]).T

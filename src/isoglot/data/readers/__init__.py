@@ -82,7 +82,7 @@ def files_of(path: str | Path) -> list[Path]:
     root = Path(path)
     if root.is_file():
         return [root]
-    found = root.rglob("*") if root.is_dir() else root.parent.glob(f"{escape(root.name)}.*")
-    if not (files := sorted(file for file in found if file.is_file())):
+    paths = root.rglob("*") if root.is_dir() else root.parent.glob(f"{escape(root.name)}.*")
+    if not (files := sorted(file for file in paths if file.is_file())):
         raise CorpusError("no such file; check the name", file=root)
     return files

@@ -86,10 +86,10 @@ def read_aligned(
             (number, _), (path, _) = next(pair for pair in zip(row, files, strict=True) if not pair[0][1].strip())
             problem = "is empty; remove the line from all aligned files, or pass skip_empty=true"
             raise CorpusError(problem, file=path, line=number)
-        kept = [(text, language) for text, language in zip(texts, languages, strict=True) if text.strip()]
-        counts["shortened" if len(kept) >= 2 else "empty"] += 1
-        if len(kept) >= 2:
-            yield Group(tuple(text for text, _ in kept), tuple(language for _, language in kept))
+        pairs = [(text, language) for text, language in zip(texts, languages, strict=True) if text.strip()]
+        counts["shortened" if len(pairs) >= 2 else "empty"] += 1
+        if len(pairs) >= 2:
+            yield Group(tuple(text for text, _ in pairs), tuple(language for _, language in pairs))
 
 
 def read_moses(
@@ -158,13 +158,13 @@ def read_folder(
     if not root.is_dir():
         raise CorpusError("not a folder; pass the folder with the line-aligned files", file=root)
     wanted = None if languages is None else canonical_list(languages, file=root)
-    found = _sets(root)
-    if not found:
+    every_set = _sets(root)
+    if not every_set:
         raise CorpusError("contains no line-aligned files named <name>.<language> or <language>.txt", file=root)
-    shown = ", ".join(list(found)[:5]) + (", ..." if len(found) > 5 else "")
-    if sets is None and len(found) > 1:
-        raise CorpusError(f"contains {len(found)} sets ({shown}); pass sets=, where '*' means all", file=root)
-    named = {label: files for label, files in found.items() if sets is None or fnmatchcase(label, sets)}
+    shown = ", ".join(list(every_set)[:5]) + (", ..." if len(every_set) > 5 else "")
+    if sets is None and len(every_set) > 1:
+        raise CorpusError(f"contains {len(every_set)} sets ({shown}); pass sets=, where '*' means all", file=root)
+    named = {label: files for label, files in every_set.items() if sets is None or fnmatchcase(label, sets)}
     if not named:
         raise CorpusError(f"no set is named {sets!r}; there are: {shown}", file=root)
     empty = True

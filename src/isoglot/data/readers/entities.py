@@ -54,8 +54,8 @@ def read_entities(
         if hard:
             chance = Random(f"{seed} {number}")  # a text, so that it is hashed and the same everywhere
             drawn = chance.sample(item["hard"], min(hard, len(item["hard"])))
-            found = [_row(name, rows, file, number) for name in drawn]
-            extras["hard_entities"] = (*found, *[NONE] * (hard - len(found)))
+            hard_rows = [_row(name, rows, file, number) for name in drawn]
+            extras["hard_entities"] = (*hard_rows, *[NONE] * (hard - len(hard_rows)))
         try:
             language = canonical_or_skip(item["lang"], skipped)
         except CorpusError as error:

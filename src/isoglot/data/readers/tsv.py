@@ -10,7 +10,7 @@ from typing import Any
 from isoglot.core.errors import CorpusError, shown
 from isoglot.data.formats import read_table
 from isoglot.data.groups import Group, group_of, roles_in
-from isoglot.data.languages import OnUnknown, canonical, is_language
+from isoglot.data.languages import OnUnknown, canonical, header_languages
 from isoglot.data.numbers import finite
 
 SCORE = "score"
@@ -29,12 +29,12 @@ def read_tsv(
     """One group per row of a table, one sentence per column; blank cells are left out.
 
     A name that ends in `.csv` or `.xlsx` is that of a CSV file or a workbook (see `isoglot.data.formats`), any other
-    that of TSV. The first line names the language of each column, unless `languages` does (then a first line that names
-    the same ones is skipped). `score` becomes the extra of that name (mined pairs), `_` is ignored. A first line may
-    also have names such as `source` and `target` or `text`, as in `group_of`; then `languages` are those of the
-    sentences. `columns` are the columns that are read, with their language or one of these names: `{"english": "en"}`.
-    With
-    `on_unknown_language = "skip"`, columns whose names are not known languages are left out and counted. Raises
+    that of TSV. The first line has the language of each column, by its code or English name, unless `languages` does
+    (then a first line that names the same ones is skipped). `score` becomes the extra of that name (mined pairs), `_`
+    is ignored. A first line may also have names such as `source` and `target` or `text`, as in `group_of`; then
+    `languages` are those of the sentences. `columns` are the columns that are read, with their language or one of these
+    names: `{"english": "en"}`.
+    With `on_unknown_language = "skip"`, columns whose names are not known languages are left out and counted. Raises
     `CorpusError` for a header that names no languages, a row with another number of columns, a score that is not a
     finite number, and a row without any text.
     """
@@ -64,21 +64,26 @@ def _columns(
     names: Sequence[str], path: str | Path, line: int | None, skipped: Counter[str] | None = None
 ) -> tuple[str, ...]:
     columns = []
-    for name in names:
-        if name.strip().lower() in (SCORE, IGNORED):
-            columns.append(name.strip().lower())
+    kinds = [name.strip().lower() for name in names]
+    languages = iter(
+        header_languages([name for name, kind in zip(names, kinds, strict=True) if kind not in (SCORE, IGNORED)])
+    )
+    for name, kind in zip(names, kinds, strict=True):
+        if kind in (SCORE, IGNORED):
+            columns.append(kind)
             continue
-        if skipped is not None and not is_language(name):
+        language = next(languages)
+        if skipped is not None and language is None:
             skipped["columns in unknown languages"] += 1
             columns.append(IGNORED)
             continue
         try:
-            columns.append(canonical(name, file=path, line=line))
+            columns.append(language or canonical(name, file=path, line=line))
         except CorpusError as error:
             if line is None:
                 raise
-            problem = "the first line must contain the language code of each column, and"
-            problem += f" {shown(name, most=40)} is not a language code; the columns are "
+            problem = "the first line must contain the language of each column, and"
+            problem += f" {shown(name, most=40)} is not a language; the columns are "
             problem += f"{shown(', '.join(names), quotes=False)}: choose some with the option `columns`"
             problem += " (--columns english=en,german=de), or set `languages`, or add such a line"
             raise CorpusError(problem, file=path, line=line) from error
@@ -96,11 +101,11 @@ def _group(cells: list[str], columns: tuple[str, ...], path: str | Path, line: i
     if SCORE not in columns and IGNORED not in columns and all(map(str.strip, cells)):
         return Group(tuple(cells), columns)
     pairs = zip(cells, columns, strict=True)
-    kept = [(cell, name) for cell, name in pairs if name not in (SCORE, IGNORED) and cell.strip()]
-    if not kept:
+    sentences = [(cell, name) for cell, name in pairs if name not in (SCORE, IGNORED) and cell.strip()]
+    if not sentences:
         raise CorpusError("contains no text in any language; remove the line", file=path, line=line)
     scores = {SCORE: _number(SCORE, cells[columns.index(SCORE)], path, line)} if SCORE in columns else {}
-    return Group(tuple(cell for cell, _ in kept), tuple(name for _, name in kept), extras=scores)
+    return Group(tuple(cell for cell, _ in sentences), tuple(name for _, name in sentences), extras=scores)
 
 
 def _number(name: str, cell: str, path: str | Path, line: int) -> float:

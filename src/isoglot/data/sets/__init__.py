@@ -1,8 +1,8 @@
 """Data sets by name: a catalogue with addresses, licences and checksums, downloading, and checking of local copies."""
 
-from isoglot.data.sets.catalogue import DataSet, address, catalogue, command, find
+from isoglot.data.sets.catalogue import DataSet, catalogue, command, find
 from isoglot.data.sets.check import Finding, check, present
 from isoglot.data.sets.download import Network
 from isoglot.data.sets.get import get
 
-__all__ = ["DataSet", "Finding", "Network", "address", "catalogue", "check", "command", "find", "get", "present"]
+__all__ = ["DataSet", "Finding", "Network", "catalogue", "check", "command", "find", "get", "present"]

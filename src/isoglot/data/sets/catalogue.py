@@ -119,8 +119,8 @@ class DataSet:
     def language_codes(self) -> tuple[str, ...]:
         """The codes of the languages that a set states or that its recorded files name; empty when neither does."""
         matches = filter(None, (re.fullmatch(self.codes, path) for path in self.files))
-        if found := sorted({code for match in matches for code in match.groups()}):
-            return tuple(found)
+        if named := sorted({code for match in matches for code in match.groups()}):
+            return tuple(named)
         stated = tuple(re.split("[ -]", self.languages))
         return stated if all(map(is_language, stated)) else ()
 
@@ -161,11 +161,6 @@ def find(name: str) -> DataSet:
     if name not in sets:
         raise CorpusError(f"unknown data set {name!r}; {nearest(name, sets)} `isoglot data list` shows all")
     return sets[name]
-
-
-def address(name: str) -> str:
-    """Where a set is published: the folder, archive or page that people can open. Raises as `find`."""
-    return find(name).address
 
 
 def command(name: str, *, data: str | Path = "DIR") -> str:

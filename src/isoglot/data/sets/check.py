@@ -44,7 +44,7 @@ def check(one: DataSet, data: Path) -> Finding:
     folder = data / one.name
     if not folder.is_dir():
         return Finding(one.name, "absent")
-    recorded, note = _expected(one, folder)
+    recorded, note = _get_expected(one, folder)
     missing, wrong = counted(one, folder)
     for path, content in recorded.items():
         if (file := stored(folder, path)) is None:
@@ -81,20 +81,18 @@ def present(one: DataSet, data: Path) -> str:
     if not folder.is_dir():
         return "no"
     try:
-        recorded, _ = _expected(one, folder)
+        recorded, _ = _get_expected(one, folder)
     except CorpusError:
         return "part"
     if not recorded:
         whole = all(len(_files(folder, count)) == count.number for count in one.counts)
-        found = "yes" if whole and not (folder / DOWNLOADS).is_dir() else "part"
-        return found if any(folder.iterdir()) else "no"
-    there = [stored(folder, path) is not None for path in recorded]
-    if all(there):
-        return "yes"
-    return "part" if any(there) else "no"
+        state = "yes" if whole and not (folder / DOWNLOADS).is_dir() else "part"
+        return state if any(folder.iterdir()) else "no"
+    presence = {stored(folder, path) is not None for path in recorded}
+    return "yes" if presence == {True} else "part" if True in presence else "no"
 
 
-def _expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
+def _get_expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
     if one.files:
         return one.files, ""
     lock = folder / LOCK

@@ -67,7 +67,7 @@ class Columns:
     def read(self, paths: Sequence[Path], beside: Path | None = None, *, swap: bool = False) -> Iterator[Row]:
         """The rows of the files; `swap` puts the second sentence first."""
         table: Table = ((place, place, cells) for place, cells in self._table(paths))
-        return self.rows(table if beside is None else self._joined(table, paths[0], beside), swap=swap)
+        return self.rows(table if beside is None else self._join(table, paths[0], beside), swap=swap)
 
     def rows(self, table: Table, *, swap: bool = False) -> Iterator[Row]:
         """The rows of a table, which are checked."""
@@ -129,7 +129,7 @@ class Columns:
         most = self.names.count(" ") if self.surplus == "joined" or " " not in self.names else -1
         return ((line, text.split("\t", most)) for line, text in read_lines(path))
 
-    def _joined(self, table: Table, path: Path, beside: Path) -> Table:
+    def _join(self, table: Table, path: Path, beside: Path) -> Table:
         """The table with the lines of a second file as a column. Raises `CorpusError` if one of the two is longer."""
         _refuse_carriage_returns(beside)
         rows, lines = list(table), [text for _, text in read_lines(beside)]

@@ -39,8 +39,8 @@ def subsets(data: Path, names: Sequence[str], *, split: str, pattern: str) -> tu
     """The subsets of that copy that have the split and whose names begin with a match of `pattern`, sorted."""
     copy = _copy(data, names, split)
     paths = (path for part in ("*", "data/*", f"{split}/*") for path in copy.glob(part)) if copy else ()
-    found = {match[0] for path in paths if (match := re.match(pattern, path.name))}
-    return tuple(subset for subset in sorted(found) if copy and _files(copy, split=split, subset=subset))
+    matching = {match[0] for path in paths if (match := re.match(pattern, path.name))}
+    return tuple(subset for subset in sorted(matching) if copy and _files(copy, split=split, subset=subset))
 
 
 def records(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -68,15 +68,15 @@ def _copy(data: Path, names: Sequence[str], split: str) -> Path | None:
 
 def _revision(cache: Path, split: str) -> Path | None:
     """The snapshot of the hub's cache that has the split, or of several the one that the cache calls `main`."""
-    found = [path for path in sorted(cache.glob("snapshots/*")) if _holds(path, split)]
+    copies = [path for path in sorted(cache.glob("snapshots/*")) if _holds(path, split)]
     main = cache / "refs" / "main"
-    if len(found) > 1 and main.is_file():
-        found = [path for path in found if path.name == main.read_text().strip()] or found
-    if len(found) > 1:
-        problem = f"{len(found)} revisions of the set and no ref 'main' to choose one; copy one of them into a folder"
+    if len(copies) > 1 and main.is_file():
+        copies = [path for path in copies if path.name == main.read_text().strip()] or copies
+    if len(copies) > 1:
+        problem = f"{len(copies)} revisions of the set and no ref 'main' to choose one; copy one of them into"
         name = cache.name.rpartition("--")[2]
-        raise CorpusError(f"{problem} {name}, and pass the folder that contains it", file=found[0].parent)
-    return found[0] if found else None
+        raise CorpusError(f"{problem} a folder {name}, and pass the folder that contains it", file=copies[0].parent)
+    return copies[0] if copies else None
 
 
 def _holds(copy: Path, split: str) -> bool:
@@ -92,15 +92,15 @@ def _files(copy: Path, *, split: str, subset: str) -> tuple[Path, ...]:
             if (whole := folder / f"{stem}{ending}").exists():
                 return (whole,)
             if shards := list(folder.glob(f"{stem}-[0-9]*{ending}")):
-                return _in_order(shards)
+                return _sort_shards(shards)
     return ()
 
 
-def _in_order(paths: Sequence[Path]) -> tuple[Path, ...]:
+def _sort_shards(paths: Sequence[Path]) -> tuple[Path, ...]:
     """Shards by number. Raises `CorpusError` for missing or duplicate shards if a name states their number."""
-    found = {path: (int(name[1]), int(name[2] or 0)) for path in paths if (name := _SHARD.search(path.name))}
-    shards = sorted(found, key=lambda path: (found[path], path.name))
-    numbers, counts = Counter(number for number, _ in found.values()), {count for _, count in found.values()}
+    numbering = {path: (int(name[1]), int(name[2] or 0)) for path in paths if (name := _SHARD.search(path.name))}
+    shards = sorted(numbering, key=lambda path: (numbering[path], path.name))
+    numbers, counts = Counter(number for number, _ in numbering.values()), {count for _, count in numbering.values()}
     total = max(counts, default=0)
     wrong = [f"{number} is missing" for number in range(total) if number not in numbers]
     wrong += [f"{number} appears twice" for number in sorted(numbers) if numbers[number] > 1]

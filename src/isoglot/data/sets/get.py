@@ -101,7 +101,7 @@ def get(name: str, data: Path, *, network: Network | None = None, progress: Tran
         raise CorpusError(f"{problem}; {one.manual}; put it into {job.folder}")
     check_output(job.folder, folder=True)
     with exclusive(job.folder):
-        changed = [_recorded(job, *file) for file in one.files.items()] if one.files else [_unrecorded(job)]
+        changed = [_fetch_recorded(job, *file) for file in one.files.items()] if one.files else [_fetch_unrecorded(job)]
         if any(changed) or not (job.folder / "SOURCE").exists():
             with atomic_write(job.folder / "SOURCE") as stream:
                 stream.write(source(one))
@@ -115,7 +115,7 @@ def source(one: DataSet) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
 
 
-def _recorded(job: _Job, path: str, expected: Content) -> bool:
+def _fetch_recorded(job: _Job, path: str, expected: Content) -> bool:
     """Fetch the file if needed; return whether it was. Wrong copies in another compression are deleted."""
     target, copy = job.folder / path, stored(job.folder, path)
     if copy and _holds(copy, expected):
@@ -141,7 +141,7 @@ def _holds(path: Path, expected: Content) -> bool:
         return False
 
 
-def _unrecorded(job: _Job) -> bool:
+def _fetch_unrecorded(job: _Job) -> bool:
     """Fetch a set without recorded checksums, check its counts, and write its checksums to `checksums.tsv`.
 
     Returns whether it was fetched. A set that matches its `checksums.tsv` is kept; for one that does not, the user has
@@ -156,7 +156,7 @@ def _unrecorded(job: _Job) -> bool:
     staged = job.downloads / "staged"
     shutil.rmtree(staged, ignore_errors=True)
     seen: dict[str, Content] = {}
-    for path, raw in _published(job):
+    for path, raw in _fetch_published(job):
         with job.blaming(raw, f"{job.one.address}: {path}"):
             seen[path] = put(raw, staged / path, blocks(raw), expected=None, where=path)
     few, wrong = counted(job.one, staged) if seen else (["no files"], [])
@@ -172,7 +172,7 @@ def _unrecorded(job: _Job) -> bool:
     return True
 
 
-def _published(job: _Job) -> Iterator[tuple[str, Path]]:
+def _fetch_published(job: _Job) -> Iterator[tuple[str, Path]]:
     """Path below the set's folder and raw file, for every file of an unrecorded set."""
     if job.one.hub:
         yield from _hub(job, job.one.hub)
@@ -248,7 +248,7 @@ def step(name: str, raw: Path, *, partner: Path | None, data: Path) -> Iterator[
         return blocks(raw)
     if verb == "unleaked":
         assert partner is not None
-        return _unleaked(raw, partner, data)
+        return _drop_leaks(raw, partner, data)
     lines = _lines(raw)
     if verb == "column":
         lines = _column(lines, option, raw)
@@ -268,7 +268,7 @@ def _column(lines: list[bytes], name: str, raw: Path) -> list[bytes]:
     return [line.rstrip(b"\r").split(b"\t")[place] if line else line for line in lines[1:]]
 
 
-def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
+def _drop_leaks(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
     folder = data / "tatoeba-laser"
     files = find("tatoeba-laser").files
     missing = [path for path in files if stored(folder, path) is None]
@@ -277,10 +277,10 @@ def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
         raise CorpusError(f"{folder / missing[0]}: missing; needed to exclude its sentences. Run: {how}")
     test_files = sorted(path for path in (folder / "v1").iterdir() if path.is_file())
     tests = _tests(folder / "v1", tuple(map(content_digest, test_files)))
-    own, other = _lines(raw), _lines(partner)
-    if len(own) != len(other):
-        raise CorpusError(f"has {len(own)} lines and {partner} has {len(other)}; get both again", file=raw)
-    for line, aligned in zip(own[:-1], other[:-1], strict=True):
+    lines, partner_lines = _lines(raw), _lines(partner)
+    if len(lines) != len(partner_lines):
+        raise CorpusError(f"has {len(lines)} lines and {partner} has {len(partner_lines)}; get both again", file=raw)
+    for line, aligned in zip(lines[:-1], partner_lines[:-1], strict=True):
         if tests.isdisjoint((normalise(line.decode()), normalise(aligned.decode()))):
             yield line + b"\n"
 

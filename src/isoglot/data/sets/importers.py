@@ -253,10 +253,10 @@ def _bucc_copy(folders: Sequence[str], read: Callable[[Sequence[Path], int], Ite
 def _bucc_record(paths: Sequence[Path], column: int) -> Iterator[Row]:
     """The first copy: one record with all sentences of both sides, and gold as pairs of numbers from 1."""
     fields = ("sentence1", "sentence2", "gold")
-    found = [record for _, record in records(paths, fields)]
-    if len(found) != 1 or not all(isinstance(found[0][name], list) for name in fields):
+    copies = [record for _, record in records(paths, fields)]
+    if len(copies) != 1 or not all(isinstance(copies[0][name], list) for name in fields):
         raise CorpusError(f"is not a single record of three lists, {', '.join(fields)}", file=paths[0])
-    lists = [found[0][name] for name in fields]
+    lists = [copies[0][name] for name in fields]
     if column < 2:
         for number, text in enumerate(lists[column], 1):
             if not isinstance(text, str):
@@ -295,7 +295,7 @@ def _qa_retrieval(data: Path) -> Iterator[Parts]:
             code = groups["code"]
             paragraphs = _partner(path, f"{code}.paragraphs.jsonl")
             gold = partial(_gold_lists, path)
-            parts += _asked("dev" if code in _QA_DEV else "test", code, ([path], [paragraphs], [path]), gold)
+            parts += _list_questions("dev" if code in _QA_DEV else "test", code, ([path], [paragraphs], [path]), gold)
         yield parts_of(parts)
 
 
@@ -309,7 +309,7 @@ def _own_questions(data: Path) -> Iterator[Parts]:
     for folder in sorted(filter(Path.is_dir, (data / "questions").glob("*"))):
         subset = "-".join(canonical(code, file=folder) for code in folder.name.split("-"))
         corpus, queries, qrels = (_beir(folder, name) for name in ("corpus", "queries", "qrels"))
-        parts += _asked("test", subset, (queries, corpus, qrels), partial(_qrels, qrels))
+        parts += _list_questions("test", subset, (queries, corpus, qrels), partial(_qrels, qrels))
     yield parts_of(parts)
 
 
@@ -318,22 +318,22 @@ def _beir(folder: Path, name: str) -> list[Path]:
     if table := next(filter(None, tables), None):
         return [table]
     paths = [path for pattern in (f"{name}.*", f"{name}-*", f"{name}/*") for path in sorted(folder.glob(pattern))]
-    if not (kept := [path for path in paths if re.fullmatch(rf".*\.(?:jsonl{_PACKED}|parquet)", path.name)]):
+    if not (shards := [path for path in paths if re.fullmatch(rf".*\.(?:jsonl{_PACKED}|parquet)", path.name)]):
         raise CorpusError(f"has no {name}.jsonl (or .parquet); add that file", file=folder)
-    return kept
+    return shards
 
 
-def _asked(
+def _list_questions(
     split: str, subset: str, files: tuple[Sequence[Path], ...], gold: Callable[[], Iterator[Row]]
 ) -> Iterator[Part]:
     """The parts of a subset, from the files of its questions, paragraphs and relevance."""
     first, _, last = subset.partition("-")
     for kind, code, paths in zip(("questions", "paragraphs"), (first, last or first), files, strict=False):
-        yield Part(split, f"{subset}.{kind}", (code,), tuple(paths), partial(_identified, paths), labelled=False)
+        yield Part(split, f"{subset}.{kind}", (code,), tuple(paths), partial(_read_identified, paths), labelled=False)
     yield Part(split, f"{subset}.gold", (), tuple(files[2]), gold)
 
 
-def _identified(paths: Sequence[Path]) -> Iterator[Row]:
+def _read_identified(paths: Sequence[Path]) -> Iterator[Row]:
     """Texts with `_id` or `id`, an optional title put before the text; identifiers may be numbers, and are unique."""
 
     def table() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -451,21 +451,21 @@ def _similarity(data: Path) -> Iterator[Parts]:
     """
     files = {name[:3]: _find(data, ("similarity", ""), f"{name}.jsonl") for name in _RELATED.split()}
     yield parts_of(
-        _part("test", code, (path,), partial(_related, path), _OWN_STS) for code, path in files.items() if path
+        _part("test", code, (path,), partial(_read_related, path), _OWN_STS) for code, path in files.items() if path
     )
 
 
-def _related(path: Path) -> Iterator[Row]:
+def _read_related(path: Path) -> Iterator[Row]:
     def table() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        for place, record in found:
+        for place, record in table_rows:
             if split in (None, record.get("split")):
                 if not isinstance(record["texts"], list) or len(record["texts"]) != 2:
                     raise CorpusError(f"{place}: texts are not two; get the file again")
                 gold = record.get("score", str(record.get("label")).rstrip("<>is"))
                 yield place, place, dict(zip(_OWN_STS.names.split(), (*record["texts"], gold), strict=True))
 
-    found = list(records([path], ("texts",)))
-    split = "test" if any(record.get("split") == "test" for _, record in found) else None
+    table_rows = list(records([path], ("texts",)))
+    split = "test" if any(record.get("split") == "test" for _, record in table_rows) else None
     return _OWN_STS.rows(table())
 
 
@@ -474,7 +474,7 @@ def _own_sts(data: Path) -> Iterator[Parts]:
 
     They are `sts.tsv`, `sts.<lang>[-<lang>].tsv`, and any `<name>.<lang>[-<lang>].tsv` in a folder `sts`.
     """
-    found: dict[str, tuple[Path, bool]] = {}
+    tables: dict[str, tuple[Path, bool]] = {}
     for path in [data] if data.is_file() else sorted([*data.glob("sts.*"), *data.glob("sts/*")]):
         name = re.fullmatch(rf"[^.]+(?:\.[^.]+)*?(?:\.(?P<codes>[^.]+))?\.tsv{_PACKED}", path.name)
         if name is None:
@@ -484,29 +484,29 @@ def _own_sts(data: Path) -> Iterator[Parts]:
             problem = f"{languages!r} is not a language or a pair of languages; call the file <name>.<lang>.tsv"
             raise CorpusError(f"{problem}, <name>.<lang>-<lang>.tsv or sts.tsv", file=path)
         subset, swap = _subset(languages)
-        if subset in found:
-            raise CorpusError(f"{subset}: found in both {found[subset][0]} and {path}; keep one of them")
-        found[subset] = path, swap
+        if subset in tables:
+            raise CorpusError(f"{subset}: found in both {tables[subset][0]} and {path}; keep one of them")
+        tables[subset] = path, swap
     yield parts_of(
         _part("test", subset, (path,), partial(_OWN_STS.read, [path], swap=swap), _OWN_STS)
-        for subset, (path, swap) in sorted(found.items())
+        for subset, (path, swap) in sorted(tables.items())
     )
 
 
-def _own_aligned(data: Path) -> Iterator[Parts]:
+def _find_aligned(data: Path) -> Iterator[Parts]:
     """The user's line-aligned files in `xsim/`: `<name>.<code>[.txt]` or `<code>[.txt]`, all of one name."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     names: dict[str, Path] = {}
     for path in sorted((data / "xsim").glob("*"), reverse=True):
         name, code = split_name(path.name)
         if code is not None:
-            found[code.replace("-", "_")] = names[name] = path
+            files[code.replace("-", "_")] = names[name] = path
     if len(names) > 1:
         one, other, *_ = names.values()
         problem = f"contains more than one set, such as {one.name} and {other.name}; keep the files of one set there"
         raise CorpusError(problem, file=one.parent)
     yield parts_of(
-        _part("test", code, (found[code],), partial(_PLAIN.read, [found[code]]), _PLAIN, code) for code in sorted(found)
+        _part("test", code, (files[code],), partial(_PLAIN.read, [files[code]]), _PLAIN, code) for code in sorted(files)
     )
 
 
@@ -552,11 +552,11 @@ class Importer:
 
     def find(self, data: Path) -> Parts:
         """The parts below a folder, each split from the first place that has it."""
-        found: Parts = {}
+        first_parts: Parts = {}
         for parts in (parts for layout in self.layouts for parts in layout(data)):
-            splits = {split for split, _ in found}
-            found.update((key, part) for key, part in parts.items() if key[0] not in splits)
-        return found
+            splits = {split for split, _ in first_parts}
+            first_parts.update((key, part) for key, part in parts.items() if key[0] not in splits)
+        return first_parts
 
 
 def _copy(name: str) -> str:
@@ -702,7 +702,7 @@ IMPORTERS: Mapping[str, Importer] = {
         "language-testdata/sentences of https://github.com/pemistahl/lingua",
         Layout(r"(?P<code>[^.]+)\.txt", "lingua-langid/sentences language-testdata/sentences")),
     "own/aligned": Importer(
-        "a folder xsim/ of line-aligned files <code>.txt or <name>.<code>, one for each language", _own_aligned),
+        "a folder xsim/ of line-aligned files <code>.txt or <name>.<code>, one for each language", _find_aligned),
     "own/search": Importer(
         "files nearest/queries.<code>.txt and nearest/corpus.<code>.txt, one sentence per line",
         Layout(r"(?P<split>corpus|queries)\.(?P<code>[^.]+?)(?:\.txt)?", "nearest", splits="corpus queries")),

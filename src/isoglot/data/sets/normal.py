@@ -86,10 +86,10 @@ Parts = dict[tuple[str, str], Part]
 
 def parts_of(parts: Iterable[Part]) -> Parts:
     """The parts by name; of two with the same name, the first."""
-    found: Parts = {}
+    named: Parts = {}
     for part in parts:
-        found.setdefault((part.split, part.subset), part)
-    return found
+        named.setdefault((part.split, part.subset), part)
+    return named
 
 
 def import_set(name: str, parts: Parts, folder: Path) -> int:
@@ -129,11 +129,11 @@ def imported(name: str, folder: Path) -> Parts:
         return {}
     collect([path])
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["set"] != name:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["set"] != name:
             return {}
         parts = []
-        for entry in found["parts"]:
+        for entry in manifest["parts"]:
             split, subset, languages, file = entry["split"], entry["subset"], entry["languages"], folder / entry["file"]
             read_file = partial(read_rows, file)
             parts.append(Part(split, subset, tuple(languages), (file,), read_file, bool(entry["labelled"])))
@@ -149,7 +149,7 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     `CorpusError` with file and line for files that cannot be used.
     """
     is_imported = getattr(part.rows, "func", None) is read_rows
-    target = _cached(name, part, cache) if cache and part.files and not is_imported else None
+    target = _find_cache(name, part, cache) if cache and part.files and not is_imported else None
     if target and target.is_file():
         with suppress(CorpusError):  # a damaged copy is recreated
             return Rows(read_rows(target))
@@ -166,7 +166,7 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     return rows
 
 
-def _cached(name: str, part: Part, cache: Path) -> Path | None:
+def _find_cache(name: str, part: Part, cache: Path) -> Path | None:
     try:
         state = [VERSION, *(content_digest(path) for path in part.files)]
     except OSError:
@@ -191,17 +191,17 @@ def _write(rows: Rows, languages: tuple[str, ...], target: Path) -> None:
             for row in rows:
                 extras = {"label": row.label, "id": row.id, "name": row.name}
                 extras = {key: value for key, value in extras.items() if value not in (None, "")}
-                found = {"texts": row.texts, "langs": languages, **extras, "places": row.places}
-                lines.write(json.dumps(found, ensure_ascii=False).encode() + b"\n")
+                record = {"texts": row.texts, "langs": languages, **extras, "places": row.places}
+                lines.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
 
 
 def read_rows(path: Path) -> Iterator[Row]:
     """The rows of a file in the normal form. Raises `CorpusError`."""
     for number, line in read_lines(path):
-        found = json_object(line, file=path, line=number)
+        record = json_object(line, file=path, line=number)
         try:
-            texts, places = tuple(found["texts"]), tuple(found["places"])
-            row = Row(texts, places, found.get("label"), found.get("id", ""), found.get("name", ""))
+            texts, places = tuple(record["texts"]), tuple(record["places"])
+            row = Row(texts, places, record.get("label"), record.get("id", ""), record.get("name", ""))
             if not texts or not places or not all(isinstance(cell, str) for cell in (*texts, *places)):
                 raise TypeError
         except (KeyError, TypeError):

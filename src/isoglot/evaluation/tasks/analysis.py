@@ -176,7 +176,7 @@ def read_groups(
     group has twice, the first sentence counts; with `paraphrases` the others do too, as `eng:2`, `eng:3`. Raises
     `EvaluationError` naming task, language and line.
     """
-    user_groups = () if source else tuple(islice(_narrow(_own(data, task, paraphrases), languages), GROUPS))
+    user_groups = () if source else tuple(islice(_narrow(_read_files(data, task, paraphrases), languages), GROUPS))
     chosen, most = "", _count(codes(user_groups), languages) if user_groups else -1
     for name in ([source] if source else SOURCES) if data.is_dir() else ():
         if most == len(languages):
@@ -184,7 +184,9 @@ def read_groups(
         texts = N_WAY[name].find(data, task=f"{task}, set {name}", languages=languages)  # judged by file names
         if len(texts) > 1 and (count := _count(texts, languages)) > most:
             chosen, most = name, count
-    return tuple(islice(_narrow(_aligned(data, chosen, task, languages), languages), GROUPS)) if chosen else user_groups
+    if not chosen:
+        return user_groups
+    return tuple(islice(_narrow(_read_aligned(data, chosen, task, languages), languages), GROUPS))
 
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
@@ -258,7 +260,7 @@ def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterato
             yield Translations(group.name, texts, places)
 
 
-def _own(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
+def _read_files(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
     for place, group in retrieval.read_groups(data, task=task):
         met, texts = Counter[str](), {}
         for code, text in zip(group.langs, group.texts, strict=True):
@@ -268,7 +270,7 @@ def _own(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
         yield Translations(item_set_of(group.texts), texts, dict.fromkeys(texts, place))
 
 
-def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
+def _read_aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
     where = f"{task}, set {source}"
     texts_of = N_WAY[source].find(data, task=where, languages=languages)
     # TICO-19 has one English text per partner, which differ in a few words: the first one is used.

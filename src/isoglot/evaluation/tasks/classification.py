@@ -231,22 +231,20 @@ class Labelled(SetTask):
         return source.read(where), where
 
 
-def undersample(
-    labels: Sequence[Label], *, experiments: int = 10, per_label: int = 8, seed: int = 42
-) -> list[list[int]]:
-    """The training rows of each experiment, sampled as in version 2 of MTEB.
+def undersample(labels: Sequence[Label]) -> list[list[int]]:
+    """The training rows of each of ten experiments, eight of each label, sampled as in version 2 of MTEB.
 
-    The generator restarts from `seed` in every experiment, but the order it shuffles is that which the experiment
-    before has left, so the experiments differ. A label with fewer rows than `per_label` gives all it has.
+    The generator restarts from its seed in every experiment, but the order it shuffles is that which the experiment
+    before has left, so the experiments differ. A label with fewer rows gives all it has.
     """
     order = list(range(len(labels)))
     draws: list[list[int]] = []
-    for _ in range(experiments):
-        np.random.RandomState(seed).shuffle(order)
+    for _ in range(10):
+        np.random.RandomState(42).shuffle(order)
         taken: Counter[Label] = Counter()
         draws.append([])
         for row in order:
-            if taken[labels[row]] < per_label:
+            if taken[labels[row]] < 8:
                 taken[labels[row]] += 1
                 draws[-1].append(row)
     return draws

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from isoglot.core.errors import EvaluationError
+from isoglot.core.plugins import torch_half
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, gold_of
 from isoglot.evaluation.tasks.linear import Ids
-from isoglot.model.torch_half import torch_half
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -83,7 +83,7 @@ class LanguageId(SetTask):
         for subset, tests in subsets.items():
             tables = {code: self._table(encode, tests, subset, code) for code in subset.split("-")}
             outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
-            yield _scored(self.name, subset, outcome, [texts for texts, _ in tables.values()])
+            yield _score(self.name, subset, outcome, [texts for texts, _ in tables.values()])
 
     def _table(self, encode: Encode, tests: Mapping[str, Source], subset: str, code: str) -> Table:
         where = f"{self.name} {subset}, language {code}"
@@ -126,7 +126,7 @@ class LanguageIdLingua(SetTask):
             if code in subsets:
                 answers = [(outcome.predicted[0][rows], outcome.probability[rows])]
                 part = combined(outcome.classes, outcome.gold[rows], answers)
-                yield _scored(self.name, code, part, [tables[code][0]])
+                yield _score(self.name, code, part, [tables[code][0]])
 
     def _table(self, encode: Encode, code: str, source: Source) -> Table:
         where = f"{self.name} {code}"
@@ -136,7 +136,7 @@ class LanguageIdLingua(SetTask):
         return rows.texts(), embed_rows(encode, rows, where=where)
 
 
-def _scored(task: str, subset: str, outcome: Outcome, sides: Sequence[Sequence[str]]) -> Score:
+def _score(task: str, subset: str, outcome: Outcome, sides: Sequence[Sequence[str]]) -> Score:
     """The score with the classifier's mistakes; `sides` are all sentences of each language, half of them tested."""
     tested = [texts[row] for texts in sides for row in _halves(len(texts))[1]]
     details = wrong_answers({"sentence": tested}, outcome, labels=("language", "taken for"))

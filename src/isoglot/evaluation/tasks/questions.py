@@ -61,7 +61,7 @@ class Questions(SetTask):
         for subset, parts in subsets.items():
             where = f"{self.name} {subset}"
             questions, paragraphs = (parts[kind].read(f"{where}, {kind}") for kind in ("questions", "paragraphs"))
-            questions, relevance = _judged(questions, paragraphs, parts["gold"].read(where), where=where)
+            questions, relevance = _judge(questions, paragraphs, parts["gold"].read(where), where=where)
             asked, searched = (
                 embed_rows(in_role(encode, role), rows, where=f"{where}, {role}")
                 for role, rows in (("query", questions), ("document", paragraphs))
@@ -101,7 +101,7 @@ def judge(answers: Ids, relevance: Relevance) -> Floats:
     return np.array(rows, np.float32)
 
 
-def _judged(questions: Rows, paragraphs: Rows, gold: Rows, *, where: str) -> tuple[Rows, Relevance]:
+def _judge(questions: Rows, paragraphs: Rows, gold: Rows, *, where: str) -> tuple[Rows, Relevance]:
     """The questions that have a relevant paragraph, and the relevance of theirs."""
     numbers = {row.id: number for number, row in enumerate(paragraphs)}
     gains: dict[str, dict[int, float]] = {row.id: {} for row in questions}

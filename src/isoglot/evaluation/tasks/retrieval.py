@@ -547,16 +547,16 @@ class CorpusSearch(BaseTask):
         # Without the query itself. Rounded to what float32 holds, so that a sentence with the vector of another has the
         # cosine 1, not a bit more.
         hits = [
-            [(texts[at], round(float(cosine), 6)) for at, cosine in zip(*found, strict=True) if texts[at] != text]
-            for text, *found in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
+            [(texts[at], round(float(cosine), 6)) for at, cosine in zip(*columns, strict=True) if texts[at] != text]
+            for text, *columns in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
         ]
         if not all(hits):
             place = asked.place()([bool(row) for row in hits].index(False))
             raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
         table = tuple(
             (row.texts[0], rank, text, cosine)
-            for row, found in zip(asked[: self.shown], hits, strict=False)
-            for rank, (text, cosine) in enumerate(found[: self.top], 1)
+            for row, best in zip(asked[: self.shown], hits, strict=False)
+            for rank, (text, cosine) in enumerate(best[: self.top], 1)
         )
         items = np.array([row[0][1] for row in hits], np.float32)
         detail = Detail("hits", ("query", "rank", "found", "cosine"), table)

@@ -16,7 +16,7 @@ from web import Web, serving
 
 from isoglot.cli import data
 from isoglot.core.errors import CorpusError
-from isoglot.data.sets import address, catalogue, find
+from isoglot.data.sets import catalogue, find
 from isoglot.training.recipe import load
 from isoglot.training.train import train
 
@@ -47,7 +47,7 @@ def test_list_has_what_is_known_of_every_set(capsys, tmp_path):
         "tatoeba-laser (here: no): 88,877 pairs; languages: 112 and English",
         "  evaluate: retrieval (task tatoeba); 224 files with checksums",
         "  licence: CC BY 2.0 FR; redistribution: yes, with attribution",
-        f"  {address('tatoeba-laser')}",
+        f"  {find('tatoeba-laser').address}",
     ]
     known = {lines[0].split()[0]: lines[1] for lines in sets}
     assert "manual" in known["mldoc"]

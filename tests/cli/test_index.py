@@ -47,11 +47,11 @@ def test_a_sentence_of_the_index_is_found_first(folder, capsys):
 
 def test_columns_of_csv_are_translations(tmp_path, toy_static):
     toy_static.save(tmp_path / "model")
-    (tmp_path / "a.csv").write_text('english;german\n"The cat; the dog";Die Katze\n', encoding="utf-8")
+    (tmp_path / "a.csv").write_text('source text;german\n"The cat; the dog";Die Katze\n', encoding="utf-8")
     words = [str(tmp_path / "model"), str(tmp_path / "a.csv")]
-    with pytest.raises(CorpusError, match=r"a\.csv:1: has the columns english, german, .*--columns"):
+    with pytest.raises(CorpusError, match=r"a\.csv:1: has the columns source text, german, .*--columns"):
         index(words, tmp_path / "index")
-    index(words, tmp_path / "index", columns="english=en,german=de")
+    index(words, tmp_path / "index", columns="source text=en,german=de")
     with Index.open(tmp_path / "index") as made:
         assert [(hit.text, hit.translation) for hit in made.search("Die Katze", k=1)] == [
             ("Die Katze", "The cat; the dog")

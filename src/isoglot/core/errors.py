@@ -101,12 +101,12 @@ def naming_extras() -> Iterator[None]:
         raise MissingExtraError(f"{package} is not installed, and this needs it: {install}") from error
 
 
-def nearest(word: object, known: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:
+def nearest(word: object, choices: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:
     """The end of a message about an unknown name: the known name with the most similar spelling, ignoring case.
 
     If none is similar: `otherwise`, or a list of at most `most` known names.
     """
-    names = [*known]
+    names = [*choices]
     folded = {name.casefold(): name for name in reversed(names)}
     if close := get_close_matches(str(word).casefold(), folded, n=1, cutoff=0.55):
         return f"did you mean {folded[close[0]]!r}?"

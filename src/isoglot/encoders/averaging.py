@@ -82,8 +82,8 @@ def _require_alike(first: Encoder, other: Encoder, *, name: str) -> None:
         shapes = f"{theirs.get(different[0])}, there {ours.get(different[0])}"
         why = f"its architecture differs from the first: {different[0]} has the shape {shapes}"
     else:
-        for own, copied in zip(_innermost(first), _innermost(view), strict=True):  # which are no part of the tokenizer
-            copied.max_length, copied.prompt = own.max_length, own.prompt
+        for one, copied in zip(_innermost(first), _innermost(view), strict=True):  # which are no part of the tokenizer
+            copied.max_length, copied.prompt = one.max_length, one.prompt
         why = "" if first.fingerprint == view.fingerprint else "its tokenizer differs from that of the first"
     if why:
         raise EncoderError(f"{name}: {why}; only models made from the same one can be averaged")

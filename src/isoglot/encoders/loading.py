@@ -87,11 +87,11 @@ def digest_of(name: str) -> str:
 
 def expanded(name: str) -> Path:
     """A folder of a packaged model that sentence-transformers opens, in the cache. Raises EncoderError."""
-    found = packaged.get(name)
+    source = packaged.get(name)
     if name not in packaged.included():
-        return found
+        return source
     folder = packaged.place(name)
-    read(found, pooling=None, given={}).save(folder)
+    read(source, pooling=None, given={}).save(folder)
     return folder
 
 
@@ -181,8 +181,8 @@ def _split_layers(modules: list[layout.Module]) -> tuple[list[layout.Module], li
 
     A transformer runs dense layers itself, up to the first flow; no other encoder runs any.
     """
-    own = bool(modules) and modules[0].kind == "Transformer"
-    outside = ("Flow",) if own else ("Dense", "Flow")
+    is_transformer = bool(modules) and modules[0].kind == "Transformer"
+    outside = ("Flow",) if is_transformer else ("Dense", "Flow")
     start = next((place for place, module in enumerate(modules) if module.kind in outside), len(modules))
     layers = [module for module in modules[start:] if module.kind in ("Dense", "Flow")]
     return [module for module in modules if module not in layers], layers

@@ -83,9 +83,9 @@ def build_graph(
     Raises MissingExtraError without the package onnx (and faiss, for rare words), EncoderError if the model can't be
     exported, ValueError for other settings.
     """
-    for name, given, known in (("words", words, WORDS), ("layers", layers, LAYERS)):
-        if given not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {given!r}")
+    for name, given, forms in (("words", words, WORDS), ("layers", layers, LAYERS)):
+        if given not in forms:
+            raise ValueError(f"{name} must be one of {', '.join(forms)}, got {given!r}")
     if block < 16 or block & (block - 1):
         raise ValueError(f"block must be 16 times a power of two, got {block}")
     if frequent < 0 or (frequent and words not in packing.BITS):
@@ -440,11 +440,11 @@ class _Graph:
             self.node("MatMulIntegerToFloat", factors, [output], domain=_MICROSOFT),
         ]
 
-    def _round_weight(self, name: str, bias: str, least: NDArray[np.float32], greatest: NDArray[np.float32]) -> None:
+    def _round_weight(self, name: str, bias: str, lowest: NDArray[np.float32], highest: NDArray[np.float32]) -> None:
         """Add the parts of a layer with a rounded weight (outputs, inputs), unless they are there."""
         if name + _QUANTIZED in self.weights:
             return
-        weight, centres, spans = self.to_array(self.weights[name]), (greatest + least) / 2, (greatest - least) / 2
+        weight, centres, spans = self.to_array(self.weights[name]), (highest + lowest) / 2, (highest - lowest) / 2
         columns = np.abs(weight).max(axis=0)
         # An input that hardly varies in the packaged text may do so elsewhere: its weights are not rounded to zeros.
         spans, columns = (np.maximum(values, values.max() / _LEVEL) + _TINY for values in (spans, columns))

@@ -84,9 +84,9 @@ def _fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
 
 def check(weights: str, words: str | None = None) -> None:
     """Raise ValueError for a form of weights that does not exist."""
-    for form, known in ((weights, (*FORMS, ONNX)), (words or FULL, FORMS)):
-        if form not in known:
-            raise ValueError(f"weights in {form!r} are not known; {nearest(form, known)}")
+    for form, choices in ((weights, (*FORMS, ONNX)), (words or FULL, FORMS)):
+        if form not in choices:
+            raise ValueError(f"weights in {form!r} are not known; {nearest(form, choices)}")
     if weights == ONNX and words == HALF:
         raise ValueError("words in float16 can't be written to ONNX; use float32, int8 or int4")
 

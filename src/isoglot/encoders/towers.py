@@ -120,10 +120,10 @@ class Towers(Encoder):
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write each tower into a folder of its name, which opens alone too, and what makes them one."""
-        for own, tower in zip(self.towers, self.members, strict=True):
-            (folder / own).mkdir()
-            tower.write(folder / own)
-        layout.write_json(folder / FILE, [{"name": own, "scripts": self.scripts[own]} for own in self.towers])
+        for tower_name, tower in zip(self.towers, self.members, strict=True):
+            (folder / tower_name).mkdir()
+            tower.write(folder / tower_name)
+        layout.write_json(folder / FILE, [{"name": tower, "scripts": self.scripts[tower]} for tower in self.towers])
         layout.write_modules(folder, [(TYPE, "")], name=name)
 
 
@@ -177,9 +177,9 @@ def _letters() -> tuple[dict[str, int], NDArray[np.int16]]:
 def _routes(scripts: Mapping[str, Iterable[str]]) -> NDArray[np.uint8]:
     """(0x110000,) the number of the tower that reads a code point; one more than the last for what none does."""
     numbers, script = _letters()
-    rest = next((place for place, own in enumerate(scripts.values()) if not own), len(scripts))
+    rest = next((place for place, names in enumerate(scripts.values()) if not names), len(scripts))
     tower = np.full(len(numbers) + 1, rest, dtype=np.uint8)
     tower[0] = len(scripts)
-    for place, own in enumerate(scripts.values()):
-        tower[[numbers[name] for name in own]] = place
+    for place, names in enumerate(scripts.values()):
+        tower[[numbers[name] for name in names]] = place
     return tower[script]

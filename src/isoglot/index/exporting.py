@@ -29,13 +29,13 @@ def write(path: Path, form: str, pieces: Pieces, origin: Origin, *, translated: 
         if not translated:
             raise OutputError(f"{path}: no sentence has a translation; export TSV or JSON lines, or index pairs")
         return write_tmx(path, _units(pieces))
-    known = {"isoglot.model": origin.name, "isoglot.identity": origin.identity}
+    metadata = {"isoglot.model": origin.name, "isoglot.identity": origin.identity}
     vectors = {"vector": origin.dim} if form == "parquet" else {}
     blocks = (
         [*([getattr(one, name) for one in sentences] for name in names), *([rows] if vectors else [])]
         for sentences, rows in pieces
     )
-    return write_table(path, form, {**dict.fromkeys(names, "string"), **vectors}, blocks, metadata=known)
+    return write_table(path, form, {**dict.fromkeys(names, "string"), **vectors}, blocks, metadata=metadata)
 
 
 def _units(pieces: Pieces) -> Iterator[Unit]:

@@ -224,9 +224,9 @@ class Index:
                 raise
         if report is not None:
             updated = f", {added.updated:,} updated" if added.updated else ""
-            known = f", {added.known:,} already there" if added.known else ""
+            unchanged = f", {added.known:,} already there" if added.known else ""
             kind = index.kind if index.recall is None else f"{index.kind}, recall@10 {index.recall:.2f}"
-            report(f"{added.new:,} sentences added{updated}{known}; {len(index):,} in the index ({kind})")
+            report(f"{added.new:,} sentences added{updated}{unchanged}; {len(index):,} in the index ({kind})")
         return index
 
     @classmethod
@@ -611,17 +611,17 @@ class Index:
         if isinstance(queries, str):
             return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
         codes, without = canonical_list(languages), canonical_list(exclude)
-        found = texts_or_vectors(queries, "search")
-        texts = found if isinstance(found, list) else None
-        if isinstance(found, list):
-            if not found:
+        vectors = texts_or_vectors(queries, "search")
+        texts = vectors if isinstance(vectors, list) else None
+        if isinstance(vectors, list):
+            if not vectors:
                 return []
-            found = encode_queries(self.model, found, self.origin)
-        if found.ndim != 2 or found.shape[1] != self.origin.dim:
-            raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {found.shape}")
-        if len(bad := not_finite(np.asarray(found, np.float32))):
+            vectors = encode_queries(self.model, vectors, self.origin)
+        if vectors.ndim != 2 or vectors.shape[1] != self.origin.dim:
+            raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {vectors.shape}")
+        if len(bad := not_finite(np.asarray(vectors, np.float32))):
             raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
-        table = np.ascontiguousarray(normalized(found))
+        table = np.ascontiguousarray(normalized(vectors))
         while True:
             view = self._current()
             within = view
@@ -654,26 +654,26 @@ class Index:
                     near = np.where(view.live[near], near, -1)
                 rows = np.concatenate([near, rows], axis=1)
             scored = [self._score(view, query, row) for query, row in zip(some, rows, strict=True)]
-            contents = self.store.contents(sorted({row for _, found in scored for row in found.tolist()}))
+            contents = self.store.contents(sorted({row for _, nearest_rows in scored for row in nearest_rows.tolist()}))
             waiting = []
-            for at, (scores, found), is_complete in zip(left, scored, is_all.tolist(), strict=True):
+            for at, (scores, nearest_rows), is_complete in zip(left, scored, is_all.tolist(), strict=True):
                 places = dict[int, int]()  # of the nearest row of each entry; rows that vanished meanwhile differ
-                for place, row in enumerate(found.tolist()):
+                for place, row in enumerate(nearest_rows.tolist()):
                     places.setdefault(contents.get(row, -1 - row), place)
                 best = [*places.values()][:k]
-                chosen[at] = scores[best], found[best]
+                chosen[at] = scores[best], nearest_rows[best]
                 is_clear = len(best) == k and scores[best[-1]] > scores[-1] + _ROUNDING
                 if not (is_complete or is_clear or len(places) >= k + _SPARE or asked == size):
                     waiting.append(at)
             left, wanted = waiting, 4 * wanted
         return chosen
 
-    def _hits(self, found: Sequence[tuple[NDArray[Any], Rows]], scale: Scale) -> list[list[Hit]]:
-        every = sorted({row for _, rows in found for row in rows.tolist()})
+    def _hits(self, results: Sequence[tuple[NDArray[Any], Rows]], scale: Scale) -> list[list[Hit]]:
+        every = sorted({row for _, rows in results for row in rows.tolist()})
         sentences, contents = self.store.by_row(every), self.store.contents(every)
         counts = self.store.counts(sorted({*contents.values()}))
         hits: list[list[Hit]] = []
-        for scores, rows in found:
+        for scores, rows in results:
             hits.append([])
             for score, percent, row in zip(*map(np.ndarray.tolist, (scores, scale.percent(scores), rows)), strict=True):
                 of, count = sentences[row], counts.get(contents.get(row, 0), 1)  # removed meanwhile: itself
@@ -813,8 +813,8 @@ class Index:
             for code, number in numbers.items()
             if (not languages or matches(code, languages)) and not matches(code, without)
         ]
-        kept: NDArray[np.bool_] = np.isin(language_of_rows, wanted)
-        return kept
+        mask: NDArray[np.bool_] = np.isin(language_of_rows, wanted)
+        return mask
 
     def _language_numbers(self, files: Files) -> tuple[dict[str, int], NDArray[np.int32]]:
         """A number for each language, and the number of every row's language, -1 where it is deleted."""
@@ -874,17 +874,17 @@ class Index:
     def _load(self, files: Files | None = None) -> None:
         tried, dim = None, self.origin.dim
         while True:
-            known = files or self.store.files()
+            current = files or self.store.files()
             try:
-                vectors = self._memory[: known.rows]
-                table = Table.open(self.folder / known.vectors, known.rows, dim) if self.folder else Table(vectors)
-                covered = known.approximate.rows if known.approximate else 0
-                self._view = _View(known, table, self._structure(known.approximate), covered, self._live(known))
+                vectors = self._memory[: current.rows]
+                table = Table.open(self.folder / current.vectors, current.rows, dim) if self.folder else Table(vectors)
+                covered = current.approximate.rows if current.approximate else 0
+                self._view = _View(current, table, self._structure(current.approximate), covered, self._live(current))
                 return
             except FileNotFoundError as error:  # replaced since the list was read; read the new list
-                if known == tried:
+                if current == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
-                tried = known
+                tried = current
 
     def _live(self, files: Files) -> NDArray[np.bool_] | None:
         """Which rows are not deleted; None: all of them."""

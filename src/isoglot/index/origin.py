@@ -68,10 +68,10 @@ class Origin:
 
     def require(self, encoder: Model, name: str) -> None:
         """Raise `SearchError` unless the encoder is the one whose vectors are in the index."""
-        own = encoder.identity()
-        if own != self.identity and source_identity(encoder) != self.identity:
+        identity = encoder.identity()
+        if identity != self.identity and source_identity(encoder) != self.identity:
             raise SearchError(
-                f"{name}: is not the model of this index: it is {own[:12]}, and the index was built with "
+                f"{name}: is not the model of this index: it is {identity[:12]}, and the index was built with "
                 f"{self.identity[:12]}, then called {self.name}; pass that model with --model, or build a new index"
             )
 

@@ -57,8 +57,8 @@ class Scale:
         """The percentage (N,) of each cosine (N,), which never decreases with it."""
         steepness = _FROM_MIDDLE_TO_HIGH / (self.high - self.middle)
         distances = np.clip((np.asarray(cosines, np.float64) - self.high) * steepness, -50, 50)
-        found: NDArray[np.float64] = np.where(cosines > 1 - _EQUAL, 100, 99 / (1 + np.exp(-distances))).round(2)
-        return found
+        percentages: NDArray[np.float64] = np.where(cosines > 1 - _EQUAL, 100, 99 / (1 + np.exp(-distances))).round(2)
+        return percentages
 
     def as_json(self) -> str:
         """The scale as one line of JSON."""
@@ -110,15 +110,15 @@ def _neighbours(
 ) -> NDArray[np.float32]:
     """Cosines of some rows with the nearest row of other content, among those of their language if these are many."""
     chosen = np.sort(rng.permutation(len(rows))[:_SAMPLE])
-    found = []
+    cosines = []
     for language in np.unique(languages):
-        others, own = np.flatnonzero(languages == language), chosen[languages[chosen] == language]
-        if len(others) < _LEAST or not len(own):
+        others, sample = np.flatnonzero(languages == language), chosen[languages[chosen] == language]
+        if len(others) < _LEAST or not len(sample):
             continue
-        scores = table[rows[own]] @ table[rows[others]].T
-        is_same = contents[own][:, None] == contents[others]
-        found.append(np.where(is_same | (scores > 1 - _EQUAL), -1, scores).max(axis=1))
-    return np.concatenate(found) if found else np.empty(0, np.float32)
+        scores = table[rows[sample]] @ table[rows[others]].T
+        is_same = contents[sample][:, None] == contents[others]
+        cosines.append(np.where(is_same | (scores > 1 - _EQUAL), -1, scores).max(axis=1))
+    return np.concatenate(cosines) if cosines else np.empty(0, np.float32)
 
 
 @cache

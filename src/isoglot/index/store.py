@@ -168,8 +168,8 @@ class Store:
     @property
     def version(self) -> int:
         """A number that is another one after others have written to the index."""
-        found: int = self._ask("PRAGMA data_version")[0][0]
-        return found
+        number: int = self._ask("PRAGMA data_version")[0][0]
+        return number
 
     def files(self) -> Files:
         """Rows and FAISS file, of one moment."""
@@ -227,14 +227,14 @@ class Store:
         """Keep the number of `rows`, the table of the `scale`, or another value; inside `writing`."""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def set_approximate(self, found: Structure | None, kind: str) -> None:
+    def set_approximate(self, file: Structure | None, kind: str) -> None:
         """The FAISS file and the kind it is of; inside `writing`."""
         self._connection.execute("DELETE FROM approximate")
         self._connection.execute("DELETE FROM meta WHERE key LIKE 'sha256 %'")
-        if found is not None:
-            self._connection.execute("INSERT INTO approximate VALUES (?, ?, ?)", (found.name, found.rows, found.size))
-            if found.digest is not None:
-                self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"sha256 {found.name}", found.digest))
+        if file is not None:
+            self._connection.execute("INSERT INTO approximate VALUES (?, ?, ?)", (file.name, file.rows, file.size))
+            if file.digest is not None:
+                self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"sha256 {file.name}", file.digest))
         self._connection.execute("UPDATE meta SET value = ? WHERE key = 'kind'", (kind,))
 
     @contextmanager
@@ -245,10 +245,10 @@ class Store:
 
     def by_row(self, rows: Sequence[int]) -> dict[int, Sentence]:
         """The sentences of some rows, all of which must be there."""
-        found = dict(self._select("row", rows))
-        if (missing := next((row for row in rows if row not in found), None)) is not None:
+        sentences = dict(self._select("row", rows))
+        if (missing := next((row for row in rows if row not in sentences), None)) is not None:
             self._damaged(f"has no sentence {missing}")
-        return found
+        return sentences
 
     def by_id(self, ids: Sequence[str]) -> dict[str, dict[int, Sentence]]:
         """The ids that exist in the index, each with its rows, in their order."""

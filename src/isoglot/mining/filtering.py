@@ -58,8 +58,8 @@ def filter_pairs(
     `pairs` are Groups or any data that `groups_of` takes; `settings` are those of `judged`.
     """
     result = Filtered()
-    for kept, dropped in judged(model, groups_of(pairs, languages), counts=result.counts, **settings):
-        result.kept += [kept] if kept else []
+    for retained, dropped in judged(model, groups_of(pairs, languages), counts=result.counts, **settings):
+        result.kept += [retained] if retained else []
         result.dropped += [dropped] if dropped else []
     return result
 
@@ -196,8 +196,8 @@ def _scores(encoder: Model, groups: list[Group], margin: str, k: int) -> dict[tu
     for places in pairs.values():
         first = np.array([rows[groups[number].texts[0]] for number, _ in places])
         other = np.array([rows[groups[number].texts[place]] for number, place in places])
-        found = _margins(vectors, first, other, margin, k, str(encoder.device))
-        scores.update(zip(places, found.tolist(), strict=True))
+        margins = _margins(vectors, first, other, margin, k, str(encoder.device))
+        scores.update(zip(places, margins.tolist(), strict=True))
     return scores
 
 

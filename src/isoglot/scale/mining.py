@@ -68,10 +68,10 @@ def neighbours_shards(
     )
     done = begun = saver.load()
     # Merged in order, so that a checkpoint covers the first n blocks.
-    for found in in_order(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
+    for result in in_order(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
         (top, bottom), (first, last) = pieces[done]
-        _merge(forward.part(top, bottom), found.forward_scores, found.forward_ids + first)
-        _merge(backward.part(first, last), found.backward_scores, found.backward_ids + top)
+        _merge(forward.part(top, bottom), result.forward_scores, result.forward_ids + first)
+        _merge(backward.part(first, last), result.backward_scores, result.backward_ids + top)
         done += 1
         if progress is not None:
             progress(done, len(pieces))

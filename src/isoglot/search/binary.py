@@ -81,7 +81,7 @@ def find_candidates(queries: NDArray[Any], codes: NDArray[Any], count: int, *, b
     sides = [_words(side) for side in (queries, codes)]
     block = max(count, 4096)
     step = max(1, budget // (32 * (block + count)))
-    found = np.empty((len(queries), count), np.int64)
+    candidates = np.empty((len(queries), count), np.int64)
     for first in range(0, len(queries), step):
         some = sides[0][first : first + step]
         best = np.empty((len(some), 0), np.int64)  # distance and id in one number, so that equal distances are ordered
@@ -94,8 +94,8 @@ def find_candidates(queries: NDArray[Any], codes: NDArray[Any], count: int, *, b
             best = np.concatenate([best, keys], axis=1)
             if best.shape[1] > count:
                 best = np.partition(best, count - 1, axis=1)[:, :count]
-        found[first : first + step] = np.sort(best, axis=1) % len(codes)
-    return found
+        candidates[first : first + step] = np.sort(best, axis=1) % len(codes)
+    return candidates
 
 
 def _words(codes: NDArray[Any]) -> NDArray[np.uint64]:

@@ -146,13 +146,13 @@ def search(
     with torch_half("encoders.device").full_precision(), ThreadPoolExecutor(workers) as pool:
         sender = Sender(place, run_ahead(lambda given: pool.submit(load, *given, metric).result, workers, pieces()))
         for turn, first in enumerate(stripes[start:], start):
-            found = backward.part(first, first + stripe)
-            columns, back = sender.table(len(found.ids), stripe, dim), Best.of(found, place)
+            stripe_best = backward.part(first, first + stripe)
+            columns, back = sender.table(len(stripe_best.ids), stripe, dim), Best.of(stripe_best, place)
             for block, i in enumerate(blocks, 1):
                 _compare(sender.table(min(height, n - i), height, dim), columns, scores, ahead, back, i, first)
                 if progress is not None:
                     progress(turn * len(blocks) + block, len(stripes) * len(blocks))
-            back.copy_to(found)
+            back.copy_to(stripe_best)
             if turn + 1 == len(stripes) or saver.due():
                 ahead.copy_to(forward)
                 saver.save(turn + 1)

@@ -83,7 +83,7 @@ def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Met
     For candidates that an approximate search found.
     """
     n, width = best.ids.shape
-    kept = Best.empty(n, min(k, width))
+    rescored = Best.empty(n, min(k, width))
     # Memory: gathered vectors as stored, in float32, and normalised.
     step = max(1, budget // (4 * x.shape[1] * (4 * width + 4)))
     for start in range(0, n, step):
@@ -93,9 +93,9 @@ def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Met
         near = unit(near) if metric == "cosine" else near
         scores = np.einsum("nd,ncd->nc", rows, near.reshape(*ids.shape, -1))
         order = np.lexsort((ids, -scores), axis=1)[:, :k]
-        kept.scores[start : start + step] = np.take_along_axis(scores, order, axis=1)
-        kept.ids[start : start + step] = np.take_along_axis(ids, order, axis=1)
-    return kept
+        rescored.scores[start : start + step] = np.take_along_axis(scores, order, axis=1)
+        rescored.ids[start : start + step] = np.take_along_axis(ids, order, axis=1)
+    return rescored
 
 
 class Neighbours(NamedTuple):

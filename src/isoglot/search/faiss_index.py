@@ -86,8 +86,8 @@ def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None
             inner.nprobe = cells
     elif hasattr(index, "hnsw"):
         params = faiss.SearchParametersHNSW(efSearch=min(max(effort or 64, k), index.ntotal))
-    found: Ids = index.search(queries, min(k, index.ntotal), params=params)[1]
-    return found
+    ids: Ids = index.search(queries, min(k, index.ntotal), params=params)[1]
+    return ids
 
 
 @check_arguments()
@@ -136,19 +136,19 @@ def approximate(
 def recall(
     x: NDArray[Any],
     y: NDArray[Any],
-    found: Neighbours,
+    approximate: Neighbours,
     *,
     sample: PositiveInt = SAMPLE,
     seed: NonNegativeInt = 0,
     budget: int = BUDGET,
 ) -> float:
-    """Share of the true k nearest, 0 to 1, in `found`, for a sample of rows of both sides.
+    """Share of the true k nearest, 0 to 1, in `approximate`, for a sample of rows of both sides.
 
     Raises `ValueError` for what `neighbours` rejects.
     """
     rng = np.random.default_rng(seed)
     shares = []
-    for queries, rows, ids in ((x, y, found.forward_ids), (y, x, found.backward_ids)):
+    for queries, rows, ids in ((x, y, approximate.forward_ids), (y, x, approximate.backward_ids)):
         drawn = np.sort(rng.choice(len(queries), min(sample, len(queries)), replace=False))
         true = neighbours(np.asarray(queries[drawn]), rows, ids.shape[1], metric="cosine", budget=budget).forward_ids
         shares.append((true[:, :, None] == ids[drawn][:, None, :]).any(axis=2).mean())

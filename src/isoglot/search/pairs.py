@@ -63,14 +63,14 @@ def margins(scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], *, margi
         raise ValueError(f"scores and whole ids must be (N, k), got {scores.shape} and {ids.dtype} {ids.shape}")
     if ids.size and not (ids.min() >= 0 and ids.max() < len(other_scores)):
         raise ValueError(f"ids must be rows of other_scores, 0 to {len(other_scores) - 1}")
-    here = cosines.mean(axis=1, keepdims=True)
-    there = np.asarray(other_scores, np.float64).mean(axis=1)[ids]
-    return MARGINS[margin](cosines, (here + there) / 2)
+    means = cosines.mean(axis=1, keepdims=True)
+    other_means = np.asarray(other_scores, np.float64).mean(axis=1)[ids]
+    return MARGINS[margin](cosines, (means + other_means) / 2)
 
 
-def check_choice(name: str, value: object, known: Iterable[str]) -> None:
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `ValueError` unless the value of an argument is one of the known ones."""
-    names = [*known]
+    names = [*choices]
     if value not in names:
         raise ValueError(f"{name} is {value!r}: use one of {', '.join(names)}; {nearest(str(value), names)}")
 
@@ -90,8 +90,8 @@ class Pairs:
         """The pairs whose score is at least the threshold. Raises `ValueError` for NaN."""
         if math.isnan(threshold):
             raise ValueError("threshold is NaN; pass a number")
-        kept = self.score >= threshold
-        return Pairs(self.source[kept], self.target[kept], self.score[kept])
+        is_above = self.score >= threshold
+        return Pairs(self.source[is_above], self.target[is_above], self.score[is_above])
 
 
 @check_arguments()
@@ -125,7 +125,7 @@ def mine(
 
 @check_arguments()
 def choose(
-    found: Neighbours,
+    candidates: Neighbours,
     *,
     margin: str = "ratio",
     direction: str = "max",
@@ -143,14 +143,20 @@ def choose(
     """
     check_choice("direction", direction, DIRECTIONS)
     if within:
-        return _choose_within(found, margin, direction, allowed)
-    if not found.forward_ids.size:
+        return _choose_within(candidates, margin, direction, allowed)
+    if not candidates.forward_ids.size:
         return ordered(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    there = allowed or (lambda source, target: np.ones(np.broadcast_shapes(source.shape, target.shape), np.bool_))
-    source, target, score = _best(found.forward_scores, found.forward_ids, found.backward_scores, margin, there)
+    allows = allowed or (lambda source, target: np.ones(np.broadcast_shapes(source.shape, target.shape), np.bool_))
+    source, target, score = _best(
+        candidates.forward_scores, candidates.forward_ids, candidates.backward_scores, margin, allows
+    )
     forward = ordered(source, target, score)
     target, source, score = _best(
-        found.backward_scores, found.backward_ids, found.forward_scores, margin, lambda row, other: there(other, row)
+        candidates.backward_scores,
+        candidates.backward_ids,
+        candidates.forward_scores,
+        margin,
+        lambda row, other: allows(other, row),
     )
     return DIRECTIONS[direction](forward, ordered(source, target, score))
 
@@ -165,8 +171,8 @@ def _best(
     # Among equal margins the lowest id wins; the mask gives all others an id beyond the table.
     top = table.max(axis=1, keepdims=True)
     best = np.where(table == top, ids, np.iinfo(np.int64).max).argmin(axis=1)
-    kept = top[:, 0] > -np.inf
-    return rows[kept], ids[rows, best][kept], top[kept, 0]
+    has_candidate = top[:, 0] > -np.inf
+    return rows[has_candidate], ids[rows, best][has_candidate], top[has_candidate, 0]
 
 
 def ordered(source: Ids, target: Ids, score: Doubles) -> Pairs:
@@ -198,13 +204,13 @@ def greedy(pool: Pairs, *, shared: bool) -> Pairs:
     """
     used_source = bytearray(int(max(pool.source.max(initial=-1), pool.target.max(initial=-1))) + 1)
     used_target = used_source if shared else bytearray(len(used_source))
-    kept = []
+    places = []
     # A plain loop: each step depends on the one before, and two million steps take less than a second.
     for place, (source, target) in enumerate(zip(pool.source.tolist(), pool.target.tolist(), strict=True)):
         if not used_source[source] and not used_target[target]:
             used_source[source] = used_target[target] = 1
-            kept.append(place)
-    return Pairs(pool.source[kept], pool.target[kept], pool.score[kept])
+            places.append(place)
+    return Pairs(pool.source[places], pool.target[places], pool.score[places])
 
 
 DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
@@ -216,22 +222,22 @@ DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
 
 
 @check_arguments()
-def others(found: Neighbours) -> Neighbours:
+def others(candidates: Neighbours) -> Neighbours:
     """The k nearest other rows, from the k + 1 nearest rows of one set among themselves.
 
     A row is left out of its own neighbours, or the last one where equal rows have displaced it.
     """
-    ids = found.forward_ids
+    ids = candidates.forward_ids
     n, width = ids.shape
     drop = ids == np.arange(n)[:, None]
     drop[~drop.any(axis=1), width - 1 :] = True
-    scores, ids = (part[~drop].reshape(n, max(0, width - 1)) for part in (found.forward_scores, ids))
+    scores, ids = (part[~drop].reshape(n, max(0, width - 1)) for part in (candidates.forward_scores, ids))
     return Neighbours(scores, ids, scores, ids)
 
 
-def _choose_within(found: Neighbours, margin: str, direction: str, allowed: Allowed | None) -> Pairs:
+def _choose_within(candidates: Neighbours, margin: str, direction: str, allowed: Allowed | None) -> Pairs:
     agreed = "intersection" if direction == "intersection" else "forward"
-    pairs = choose(found, margin=margin, direction=agreed, allowed=allowed)
+    pairs = choose(candidates, margin=margin, direction=agreed, allowed=allowed)
     sides = np.stack([np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)])
     sides, first = np.unique(sides, axis=1, return_index=True)
     once = ordered(sides[0], sides[1], pairs.score[first])
@@ -268,13 +274,13 @@ def hard_negatives(
     pairs = np.unique(source * len(y) + target)
     most = int(np.bincount(pairs // max(len(y), 1), minlength=1).max())
     settings: dict[str, Any] = {"budget": budget, "progress": progress, "device": device}
-    found = neighbours(x, y, count + most, metric="cosine", **settings).forward_ids
+    candidates = neighbours(x, y, count + most, metric="cosine", **settings).forward_ids
     out = np.full((len(x), count), -1, np.int64)
     for start in range(0, len(x), _ROWS):
-        ids = found[start : start + _ROWS]
+        ids = candidates[start : start + _ROWS]
         cells = np.arange(start, start + len(ids))[:, None] * len(y) + ids
         translation = np.isin(cells, pairs)
         order = np.argsort(translation, axis=1, kind="stable")[:, :count]
-        kept = np.take_along_axis(np.where(translation, -1, ids), order, axis=1)
-        out[start : start + len(ids), : kept.shape[1]] = kept
+        negatives = np.take_along_axis(np.where(translation, -1, ids), order, axis=1)
+        out[start : start + len(ids), : negatives.shape[1]] = negatives
     return out

@@ -46,8 +46,8 @@ class Quality:
 @check_arguments()
 def quality(pairs: Pairs, gold: Gold, *, threshold: float = -np.inf) -> Quality:
     """Score mined pairs against gold ones, `(source, target)` row numbers. Raises `ValueError` when gold is empty."""
-    kept = pairs.above(threshold)
-    return _quality(threshold, int(_hits(kept, gold).sum()), len(kept), len(set(gold)))
+    selection = pairs.above(threshold)
+    return _quality(threshold, int(_hits(selection, gold).sum()), len(selection), len(set(gold)))
 
 
 @check_arguments()
@@ -76,14 +76,14 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
 def _hits(pairs: Pairs, gold: Gold) -> NDArray[np.bool_]:
     if not gold:
         raise ValueError("gold is empty; pass at least one known pair")
-    known = set(gold)
-    found = zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
-    return np.fromiter((pair in known for pair in found), np.bool_, len(pairs))
+    gold_pairs = set(gold)
+    mined_pairs = zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
+    return np.fromiter((pair in gold_pairs for pair in mined_pairs), np.bool_, len(pairs))
 
 
-def _quality(threshold: float, right: int, kept: int, gold: int) -> Quality:
-    precision = right / kept if kept else 0.0
-    return Quality(float(threshold), precision, right / gold, 2 * right / (kept + gold))
+def _quality(threshold: float, right: int, count: int, gold: int) -> Quality:
+    precision = right / count if count else 0.0
+    return Quality(float(threshold), precision, right / gold, 2 * right / (count + gold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,39 +109,39 @@ class Estimate:
 
 
 @check_arguments()
-def estimate(pairs: Pairs, found: Neighbours, *, margin: str = "ratio") -> Estimate:
-    """The threshold for `pairs`, which `choose` made from `found` with this margin.
+def estimate(pairs: Pairs, candidates: Neighbours, *, margin: str = "ratio") -> Estimate:
+    """The threshold for `pairs`, which `choose` made from `candidates` with this margin.
 
     Raises `ValueError` for an unknown margin, fewer than two neighbours, and an empty list.
     """
     check_choice("margin", margin, MARGINS)
-    if found.forward_scores.shape[1] < 2 or not len(pairs):
+    if candidates.forward_scores.shape[1] < 2 or not len(pairs):
         raise ValueError("an estimated threshold needs pairs, and k of at least 2; pass a number or gold pairs")
-    wrong = _second(found, margin)
+    wrong = _second(candidates, margin)
     shares, separation = _shares(pairs.score, wrong)
     right = np.cumsum(shares)
     counts = np.arange(1, len(pairs) + 1)
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], True))
     cut = int(cuts[(2 * right[cuts] / (counts[cuts] + right[-1])).argmax()])
     whole = max(float(right[-1]), np.finfo(float).tiny)
-    sure, smaller = float(right[cut]), min(len(found.forward_ids), len(found.backward_ids))
+    sure, smaller = float(right[cut]), min(len(candidates.forward_ids), len(candidates.backward_ids))
     return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / whole, separation, sure, sure / smaller)
 
 
-def _second(found: Neighbours, margin: str) -> Doubles:
+def _second(candidates: Neighbours, margin: str) -> Doubles:
     """The best margin of each row (N,) if its nearest neighbour were not there."""
-    rest = np.asarray(found.forward_scores[:, 1:], np.float64)
-    there = np.asarray(found.backward_scores, np.float64).mean(axis=1)[found.forward_ids[:, 1:]]
-    table = MARGINS[margin](rest, (rest.mean(axis=1, keepdims=True) + there) / 2)
+    rest = np.asarray(candidates.forward_scores[:, 1:], np.float64)
+    other_means = np.asarray(candidates.backward_scores, np.float64).mean(axis=1)[candidates.forward_ids[:, 1:]]
+    table = MARGINS[margin](rest, (rest.mean(axis=1, keepdims=True) + other_means) / 2)
     best: Doubles = table.max(axis=1)
     return best
 
 
 def _shares(scores: Doubles, wrong: Doubles) -> tuple[Doubles, float]:
     """For each score, descending, the probability that its pair is right, never increasing; and the separation."""
-    least = max(np.finfo(float).tiny, float(wrong.var()) * 1e-6)
+    floor = max(np.finfo(float).tiny, float(wrong.var()) * 1e-6)
     weight = ANCHOR * len(scores)
-    low, low_variance = float(wrong.mean()), float(wrong.var()) + least
+    low, low_variance = float(wrong.mean()), float(wrong.var()) + floor
     high, high_variance, share = float(np.quantile(scores, _TOP)), low_variance, 0.1
     right = np.full(len(scores), share)
     for _ in range(ROUNDS):
@@ -154,9 +154,9 @@ def _shares(scores: Doubles, wrong: Doubles) -> tuple[Doubles, float]:
         share, amount = float(right.mean()), float((1 - right).sum()) + weight
         before, low = low, float(((1 - right) @ scores + weight * wrong.mean()) / amount)
         spread = float((1 - right) @ (scores - low) ** 2 + weight * ((wrong - low) ** 2).mean())
-        low_variance = spread / amount + least
+        low_variance = spread / amount + floor
         high = float(right @ scores / max(right.sum(), 1e-12))
-        high_variance = float(right @ (scores - high) ** 2 / max(right.sum(), 1e-12)) + least
+        high_variance = float(right @ (scores - high) ** 2 / max(right.sum(), 1e-12)) + floor
         if abs(low - before) < 1e-12:
             break
     right = np.where(scores < low, 0.0, right)

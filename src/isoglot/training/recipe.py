@@ -241,7 +241,7 @@ def _require_shallow(data: Mapping[str, Any], where: str) -> None:
 
 
 def _layers(
-    own: Mapping[str, Any], where: str, file: Path, variant: str = "", *, home: Path, above: tuple[str, ...] = ()
+    settings: Mapping[str, Any], where: str, file: Path, variant: str = "", *, home: Path, above: tuple[str, ...] = ()
 ) -> list[Layer]:
     """The layers of settings that are written in a file: those of their base, then their own."""
     if where in above:
@@ -250,17 +250,17 @@ def _layers(
         raise RecipeError(f"{above[0]}: more than {DEEPEST} bases: {' -> '.join((*above, where))}")
     below: list[Layer] = []
     base = (file, "") if variant else None
-    if "extends" in own:
-        if not isinstance(own["extends"], str):
-            raise RecipeError(f"{where}: extends: must be one file or packaged recipe (value {own['extends']!r})")
+    if "extends" in settings:
+        if not isinstance(settings["extends"], str):
+            raise RecipeError(f"{where}: extends: must be one file or packaged recipe (value {settings['extends']!r})")
         try:
-            base_file, base_variant = _locate(own["extends"], file.parent)
+            base_file, base_variant = _locate(settings["extends"], file.parent)
         except RecipeError as error:
             raise RecipeError(f"{where}: extends: {error}") from error
         base = Path(os.path.normpath(base_file)), base_variant
     if base is not None:
         below = _layers(*_written(*base), *base, home=home, above=(*above, where))
-    given: dict[str, Any] = {key: value for key, value in own.items() if key != "extends"}
+    given: dict[str, Any] = {key: value for key, value in settings.items() if key != "extends"}
     folder = Path(os.path.abspath(file.parent))  # noqa: PTH100 - links are kept
     if folder != Path(os.path.abspath(home)) and not folder.is_relative_to(PACKAGED):  # noqa: PTH100
         given = _rebase(given, folder, "")

@@ -95,10 +95,10 @@ def make_alike(chunks: Chunks, encoder: Encoder, limits: StepLimits) -> tuple[Ch
 
     Chunks that make up for those of other ranks have an empty text and no rows.
     """
-    count, kept = len(chunks.pieces), chunks.kept(limits.graph_tokens)
-    numbers = ranks.exchange(count, kept)
+    count, graph_chunks = len(chunks.pieces), chunks.kept(limits.graph_tokens)
+    numbers = ranks.exchange(count, graph_chunks)
     passes = max(pieces for pieces, _ in numbers)
-    kept = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
+    graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
     filler, more = encoder.prepared(encoder.tokenize([""])), passes - count
     sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
     alike = replace(
@@ -107,7 +107,7 @@ def make_alike(chunks: Chunks, encoder: Encoder, limits: StepLimits) -> tuple[Ch
         pieces=[piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more,
         sizes=sizes,
     )
-    return alike, replace(limits, graph_tokens=sum(sizes[:kept]))
+    return alike, replace(limits, graph_tokens=sum(sizes[:graph_chunks]))
 
 
 class DividedSum(ranks.GradientSum):

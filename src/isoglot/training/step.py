@@ -150,13 +150,13 @@ class Embedded:
     def __init__(self, encoder: Encoder, chunks: Chunks, limits: StepLimits) -> None:
         self.encoder, self.limits = encoder, limits
         self.chunks, self.pieces = chunks.rows, chunks.pieces
-        kept = chunks.kept(limits.graph_tokens)
+        graph_chunks = chunks.kept(limits.graph_tokens)
         self.states: list[Replay | None] = []
         self.parts: list[Tensor] = []
         with limits.autocast(encoder):
             for place, (piece, rows) in enumerate(zip(self.pieces, self.chunks, strict=True)):
-                self.states.append(None if place < kept else Replay(encoder.device))
-                with torch.set_grad_enabled(place < kept):
+                self.states.append(None if place < graph_chunks else Replay(encoder.device))
+                with torch.set_grad_enabled(place < graph_chunks):
                     self.parts.append(_embed(encoder, piece)[: len(rows)])
         self.vectors = torch.cat([part.detach() for part in self.parts])
         if len(self.parts) > 1:

@@ -125,7 +125,7 @@ def mine(
 
 @check_arguments()
 def choose(
-    candidates: Neighbours,
+    hits: Neighbours,
     *,
     margin: str = "ratio",
     direction: str = "max",
@@ -143,20 +143,14 @@ def choose(
     """
     check_choice("direction", direction, DIRECTIONS)
     if within:
-        return _choose_within(candidates, margin, direction, allowed)
-    if not candidates.forward_ids.size:
+        return _choose_within(hits, margin, direction, allowed)
+    if not hits.forward_ids.size:
         return ordered(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     allows = allowed or (lambda source, target: np.ones(np.broadcast_shapes(source.shape, target.shape), np.bool_))
-    source, target, score = _best(
-        candidates.forward_scores, candidates.forward_ids, candidates.backward_scores, margin, allows
-    )
+    source, target, score = _best(hits.forward_scores, hits.forward_ids, hits.backward_scores, margin, allows)
     forward = ordered(source, target, score)
     target, source, score = _best(
-        candidates.backward_scores,
-        candidates.backward_ids,
-        candidates.forward_scores,
-        margin,
-        lambda row, other: allows(other, row),
+        hits.backward_scores, hits.backward_ids, hits.forward_scores, margin, lambda row, other: allows(other, row)
     )
     return DIRECTIONS[direction](forward, ordered(source, target, score))
 
@@ -222,22 +216,22 @@ DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
 
 
 @check_arguments()
-def others(candidates: Neighbours) -> Neighbours:
+def others(hits: Neighbours) -> Neighbours:
     """The k nearest other rows, from the k + 1 nearest rows of one set among themselves.
 
     A row is left out of its own neighbours, or the last one where equal rows have displaced it.
     """
-    ids = candidates.forward_ids
+    ids = hits.forward_ids
     n, width = ids.shape
     drop = ids == np.arange(n)[:, None]
     drop[~drop.any(axis=1), width - 1 :] = True
-    scores, ids = (part[~drop].reshape(n, max(0, width - 1)) for part in (candidates.forward_scores, ids))
+    scores, ids = (part[~drop].reshape(n, max(0, width - 1)) for part in (hits.forward_scores, ids))
     return Neighbours(scores, ids, scores, ids)
 
 
-def _choose_within(candidates: Neighbours, margin: str, direction: str, allowed: Allowed | None) -> Pairs:
+def _choose_within(hits: Neighbours, margin: str, direction: str, allowed: Allowed | None) -> Pairs:
     agreed = "intersection" if direction == "intersection" else "forward"
-    pairs = choose(candidates, margin=margin, direction=agreed, allowed=allowed)
+    pairs = choose(hits, margin=margin, direction=agreed, allowed=allowed)
     sides = np.stack([np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)])
     sides, first = np.unique(sides, axis=1, return_index=True)
     once = ordered(sides[0], sides[1], pairs.score[first])

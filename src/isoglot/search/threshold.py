@@ -109,29 +109,29 @@ class Estimate:
 
 
 @check_arguments()
-def estimate(pairs: Pairs, candidates: Neighbours, *, margin: str = "ratio") -> Estimate:
-    """The threshold for `pairs`, which `choose` made from `candidates` with this margin.
+def estimate(pairs: Pairs, hits: Neighbours, *, margin: str = "ratio") -> Estimate:
+    """The threshold for `pairs`, which `choose` made from `hits` with this margin.
 
     Raises `ValueError` for an unknown margin, fewer than two neighbours, and an empty list.
     """
     check_choice("margin", margin, MARGINS)
-    if candidates.forward_scores.shape[1] < 2 or not len(pairs):
+    if hits.forward_scores.shape[1] < 2 or not len(pairs):
         raise ValueError("an estimated threshold needs pairs, and k of at least 2; pass a number or gold pairs")
-    wrong = _second(candidates, margin)
+    wrong = _second(hits, margin)
     shares, separation = _shares(pairs.score, wrong)
     right = np.cumsum(shares)
     counts = np.arange(1, len(pairs) + 1)
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], True))
     cut = int(cuts[(2 * right[cuts] / (counts[cuts] + right[-1])).argmax()])
     whole = max(float(right[-1]), np.finfo(float).tiny)
-    sure, smaller = float(right[cut]), min(len(candidates.forward_ids), len(candidates.backward_ids))
+    sure, smaller = float(right[cut]), min(len(hits.forward_ids), len(hits.backward_ids))
     return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / whole, separation, sure, sure / smaller)
 
 
-def _second(candidates: Neighbours, margin: str) -> Doubles:
+def _second(hits: Neighbours, margin: str) -> Doubles:
     """The best margin of each row (N,) if its nearest neighbour were not there."""
-    rest = np.asarray(candidates.forward_scores[:, 1:], np.float64)
-    other_means = np.asarray(candidates.backward_scores, np.float64).mean(axis=1)[candidates.forward_ids[:, 1:]]
+    rest = np.asarray(hits.forward_scores[:, 1:], np.float64)
+    other_means = np.asarray(hits.backward_scores, np.float64).mean(axis=1)[hits.forward_ids[:, 1:]]
     table = MARGINS[margin](rest, (rest.mean(axis=1, keepdims=True) + other_means) / 2)
     best: Doubles = table.max(axis=1)
     return best

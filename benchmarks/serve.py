@@ -134,9 +134,7 @@ def main() -> None:
     own = isoglot.load(options.model, device="cpu")
     sides: dict[str, Encoder] = {"isoglot": own}
     if not options.alone:
-        folder = (
-            Path(options.model) if Path(options.model).is_dir() else isoglot.encoders.loading.expanded(options.model)
-        )
+        folder = Path(options.model) if Path(options.model).is_dir() else isoglot.encoders.loading.expand(options.model)
         sides["sentence-transformers"] = Rival(folder, own)
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in sides}
     with ProcessPoolExecutor(1, get_context("spawn")) as outside:

@@ -27,16 +27,16 @@ from isoglot.core.errors import EncoderError
 from isoglot.core.score import main_metrics
 from isoglot.data.files import atomic_write
 from isoglot.encoders import Encoder
-from isoglot.encoders.loading import expanded
+from isoglot.encoders.loading import expand
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, Row, compare
-from isoglot.evaluation.evaluate import described, evaluate
+from isoglot.evaluation.evaluate import describe, evaluate
 from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
 from isoglot.model import packaged
-from isoglot.report.tables import NOTHING, Grid, shown, side_by_side, to_markdown
+from isoglot.report.tables import NOTHING, Grid, format_value, side_by_side, to_markdown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -91,7 +91,7 @@ def distil(source: str, folder: Path) -> None:
         from transformers import AutoModel, AutoTokenizer
     except ImportError as error:
         raise EncoderError(f"{error}: pip install --no-deps model2vec skeletoken") from error
-    place = expanded(source)
+    place = expand(source)
     model = distill_from_model(AutoModel.from_pretrained(place), AutoTokenizer.from_pretrained(place), device="cpu")
     made = folder.with_name(f".{folder.name}")
     model.save_pretrained(made)
@@ -102,7 +102,7 @@ def score(
     name: str, encoder: Encoder, task: str, folder: Path, *, languages: Sequence[str], data: Path, cache: Path | None
 ) -> Scores:
     """The main scores of a task; those in `folder` if they are of this encoder."""
-    _, settings = described(encoder)
+    _, settings = describe(encoder)
     precision = encoder.settle("auto")
     made_of = {"encoder": settings["encoder"], "languages": " ".join(languages), "precision": precision}
     if (folder / "results.json").exists():
@@ -122,7 +122,7 @@ def score(
 
 def speeds(encoders: Mapping[str, Encoder], data: Path, path: Path) -> dict[str, list[float]]:
     """Texts a second of every model in each round, in which the models take turns; measured again for a new model."""
-    models = {name: described(encoder)[1]["encoder"] for name, encoder in encoders.items()}
+    models = {name: describe(encoder)[1]["encoder"] for name, encoder in encoders.items()}
     if path.exists() and (known := json.loads(path.read_text(encoding="utf-8")))["models"] == models:
         return dict(known["rates"])
     texts = texts_of(["tatoeba"], data=data, languages=SPEED_LANGUAGES, on_missing=lambda _: None)
@@ -176,9 +176,9 @@ def cell(row: Row | None, place: int) -> str:
     """Value ± half of its interval, marked where it differs significantly from the base's."""
     if row is None:
         return NOTHING
-    value, text = row.values[place], shown(row.values[place].mean, row.unit)
+    value, text = row.values[place], format_value(row.values[place].mean, row.unit)
     if value.interval is not None:
-        text += f" ± {shown((value.interval[1] - value.interval[0]) / 2, row.unit)}"
+        text += f" ± {format_value((value.interval[1] - value.interval[0]) / 2, row.unit)}"
     difference = row.differences[place - 1] if place else None
     mark = "" if difference is None or not difference.significant else " ▲" if difference.better else " ▼"
     return text + mark

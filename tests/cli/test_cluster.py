@@ -200,8 +200,8 @@ def test_a_part_of_a_map_stays_that_part(tmp_path):
     table = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
     np.save(tmp_path / "x.npy", table)
     part = np.load(tmp_path / "x.npy", mmap_mode="r")[10:]
-    assert cluster._mapped(part) is part
-    assert cluster._mapped(table) is table
+    assert cluster._map_file(part) is part
+    assert cluster._map_file(table) is table
 
 
 KILLED = """

@@ -143,10 +143,10 @@ def test_the_names_of_columns_are_whole_too(terminal, lines):
 
 def test_lists_break_between_words_on_a_terminal_and_never_in_a_pipe(monkeypatch, capsys):
     text = "words " * 30 + "https://example.org/a-long-address/of-many-parts/that-is-longer-than/the-whole-line-is-wide"
-    assert console.wrapped(text, indent="  ") == "  " + text
+    assert console.wrap(text, indent="  ") == "  " + text
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    lines = console.wrapped(text, indent="  ").split("\n")
+    lines = console.wrap(text, indent="  ").split("\n")
     assert all(len(line) <= 60 for line in lines[:-1])
     assert lines[-1] == "  " + text.split()[-1]
     assert all(line.startswith("  w") for line in lines[:-1])

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from isoglot.core import progress
-from isoglot.core.progress import bar, elapsed
+from isoglot.core.progress import bar, report_time
 
 
 class Terminal(io.StringIO):
@@ -72,7 +72,7 @@ def test_a_bar_within_a_bar_is_not_drawn(open_terminal):
 
 def test_work_that_cannot_be_counted_reports_its_time():
     said, reported = [], threading.Event()
-    with elapsed("merging", lambda line: (said.append(line), reported.set()), every=0.01):
+    with report_time("merging", lambda line: (said.append(line), reported.set()), every=0.01):
         assert reported.wait(10)
     assert said[0] == "merging: 0:00 so far"
     assert not [thread for thread in threading.enumerate() if "beat" in thread.name]

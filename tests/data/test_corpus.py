@@ -16,7 +16,7 @@ from killed import killed_before
 from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data import Group
 from isoglot.data.batching import Mixing
-from isoglot.data.corpus import Corpus, FileSource, MemorySource, Spool, build_table, counted
+from isoglot.data.corpus import Corpus, FileSource, MemorySource, Spool, build_table, count_groups
 from isoglot.training import recipe as recipes
 from isoglot.training.train import train
 from toys import ToyEncoder
@@ -150,7 +150,7 @@ def test_groups_in_a_temporary_file_are_read_again_and_again(tmp_path_factory, r
 def test_a_temporary_file_has_blocks_and_the_counts_at_its_end_and_no_name(tmp_path):
     spool, shares, counts = Spool(tmp_path), [], Counter()
     every = [Group((f"text {number}",), ("eng",)) for number in range(3 * 4096 + 5)]
-    writing = spool.write(counted(every, counts, "read"), counts)
+    writing = spool.write(count_groups(every, counts, "read"), counts)
     next(writing)
     assert not spool.complete
     assert sum(1 for _ in writing) == len(every) - 1

@@ -15,7 +15,7 @@ from killed import kill_at_every_change, tree
 from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.readers import read as read_groups
 from isoglot.data.sets.importers import find_parts, import_folder
-from isoglot.data.sets.normal import MANIFEST, Part, Row, Rows, import_set, imported, parts_of, read
+from isoglot.data.sets.normal import MANIFEST, Part, Row, Rows, import_set, load_parts, parts_of, read
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 LABELS = st.none() | st.text(min_size=1) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -38,11 +38,11 @@ def test_rows_come_back_as_they_were(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("n")
     write(folder / "raw.txt", "x\n")
     assert import_set("mine", parts_of([part(rows, folder / "raw.txt")]), folder / "mine") == len(rows)
-    (found,) = imported("mine", folder / "mine").values()
+    (found,) = load_parts("mine", folder / "mine").values()
     again = read("mine", found)
     assert again == Rows(rows)
     assert [type(row.label) for row in again] == [type(row.label) for row in rows]
-    assert imported("other", folder / "mine") == {}
+    assert load_parts("other", folder / "mine") == {}
 
 
 def test_an_imported_set_is_found_by_its_name_and_keeps_places_and_checksums(tmp_path):
@@ -104,7 +104,7 @@ def test_a_damaged_manifest_or_row_is_refused_with_its_place(tmp_path, file, tex
     import_set("mine", parts_of([part([Row(("a",), ("x:1",))], tmp_path / "raw.txt")]), tmp_path / "mine")
     write(tmp_path / "mine" / file, text + "\n")
     with pytest.raises(CorpusError, match=rf"{file}{':1' if file.startswith('test') else ''}: "):
-        [read("mine", one) for one in imported("mine", tmp_path / "mine").values()]
+        [read("mine", one) for one in load_parts("mine", tmp_path / "mine").values()]
 
 
 def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
@@ -155,7 +155,7 @@ def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_call(tmp_pa
     whole = tree(tmp_path / "data")
 
     def check():
-        assert len(imported("tatoeba-laser", tmp_path / "data/tatoeba-laser")) in ((2,) if again else (0, 2))
+        assert len(load_parts("tatoeba-laser", tmp_path / "data/tatoeba-laser")) in ((2,) if again else (0, 2))
         assert work()[1] == 2
         assert tree(tmp_path / "data") == whole
         if not again:

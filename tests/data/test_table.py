@@ -7,7 +7,7 @@ import pytest
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
-from isoglot.data.table import GroupTable, ragged
+from isoglot.data.table import GroupTable, join_ranges
 from toys import ToyEncoder, toy_groups
 
 ENCODER = ToyEncoder()
@@ -64,8 +64,8 @@ def test_damage_is_named(tmp_path, damage):
 
 
 def test_ragged():
-    assert ragged(np.array([5, 0, 9]), np.array([2, 3, 0])).tolist() == [5, 6, 0, 1, 2]
-    assert ragged(np.array([], dtype=int), np.array([], dtype=int)).tolist() == []
+    assert join_ranges(np.array([5, 0, 9]), np.array([2, 3, 0])).tolist() == [5, 6, 0, 1, 2]
+    assert join_ranges(np.array([], dtype=int), np.array([], dtype=int)).tolist() == []
 
 
 @pytest.mark.parametrize("second", [{}, {"score": 1.0, "label": 2}])

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conftest import SENTENCES
 from isoglot.encoders.device import autocast
-from isoglot.encoders.rounding import for_inference, rounded
+from isoglot.encoders.rounding import for_inference, round_weights
 from isoglot.objectives import InfoNCE
 from isoglot.training.step import StepLimits, backward
 from toys import toy_batch
@@ -59,12 +59,12 @@ def test_a_weight_that_changed_is_rounded_again(toy_transformer):
         linear.weight.mul_(2)
     assert for_inference(encoder, "bfloat16") is not before
     frozen = linear.weight.requires_grad_(False)
-    assert rounded(frozen) is frozen  # without autocast
+    assert round_weights(frozen) is frozen  # without autocast
     with autocast("bfloat16", torch.device("cpu")):
-        one = rounded(frozen)
-        assert rounded(frozen) is one
+        one = round_weights(frozen)
+        assert round_weights(frozen) is one
         frozen.mul_(2)
-        assert torch.equal(rounded(frozen), one * 2)
+        assert torch.equal(round_weights(frozen), one * 2)
 
 
 @pytest.mark.parametrize("graph", [0, 10**6])
@@ -73,7 +73,7 @@ def test_frozen_weights_of_an_adapter_are_rounded_once_in_all_steps(toy_transfor
     for kept in (True, False):
         encoder = toy_transformer(adapter={"rank": 2}, dropout=0.0)
         if not kept:
-            monkeypatch.setattr("isoglot.encoders.rounding.rounded", lambda weight: weight)
+            monkeypatch.setattr("isoglot.encoders.rounding.round_weights", lambda weight: weight)
         for _ in range(2):
             encoder.zero_grad()
             with Counting(encoder) as counted:

@@ -16,7 +16,7 @@ from conftest import SENTENCES, SPECIALS, build_tokenizer, build_transformer
 from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.files import BUNDLED, read_lines
 from isoglot.encoders import Encoder, StaticEncoder, TransformerEncoder, load
-from isoglot.encoders.vocabulary import check, cut, cut_to, needed, trim, used
+from isoglot.encoders.vocabulary import check, cut, cut_to, find_needed, find_used, trim
 from isoglot.model import encode, packaged
 from isoglot.model.tokenizer import UNKNOWN, train_tokenizer
 
@@ -344,9 +344,9 @@ def byte_pairs(draw):
 
 
 def trimmed(tokenizer, texts, **choices):
-    met, count = used(tokenizer, texts, minimum=choices.pop("minimum", 1))
+    met, count = find_used(tokenizer, texts, minimum=choices.pop("minimum", 1))
     state = json.loads(tokenizer.to_str())
-    kept = sorted(needed(met, state, **{"keep_characters": False, **choices}))
+    kept = sorted(find_needed(met, state, **{"keep_characters": False, **choices}))
     assert count == sum(map(bool, map(str.strip, texts)))
     return cut(state, {old: new for new, old in enumerate(kept)}), kept
 

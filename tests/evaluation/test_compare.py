@@ -21,7 +21,7 @@ from isoglot.evaluation.resampling import interval, p_value
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, Column
-from isoglot.report.tables import scale, shown
+from isoglot.report.tables import format_value, scale
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", item_set=""):
@@ -423,8 +423,12 @@ def test_what_metrics_mean():
     assert mains("tatoeba", "other") == ["other"]
     assert mains("unknown", "a", "b") == ["a", "b"]
     assert [scale(unit) for unit in get_args(Unit)] == [100, 100, 100, 100, 1]
-    values = [shown(0.5, "fraction"), shown(-0.00001, "fraction", sign=True), shown(None, "fraction")]
-    assert [*values, shown(-3.21456, "plain", sign=True)] == ["50.0", "0.0", "–", "-3.215"]
+    values = [
+        format_value(0.5, "fraction"),
+        format_value(-0.00001, "fraction", sign=True),
+        format_value(None, "fraction"),
+    ]
+    assert [*values, format_value(-3.21456, "plain", sign=True)] == ["50.0", "0.0", "–", "-3.215"]
 
 
 def test_lists_of_scores_and_folders_are_compared(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.evaluation.statistics import STATISTICS, rank, weighted
+from isoglot.evaluation.statistics import STATISTICS, rank, weigh
 
 COLUMNS = {"mean": 0, "spearman": 2, "pearson": 2, "f1": 3, "precision": 3, "recall": 3}
 COLUMNS |= {f"{kind}/{way}": 3 for kind in ("spearman", "pearson") for way in ("wmean", "mean")}
@@ -28,21 +28,21 @@ def test_weights_stand_for_repeated_rows(name, n, seed):
     weights = rng.integers(0, 4, (5, n))
     weights[:, 0] += weights.sum(axis=1) == 0
     expected = [STATISTICS[name](np.repeat(items, row, axis=0)) for row in weights]
-    assert weighted(name, items, weights) == pytest.approx(expected, abs=1e-12)
+    assert weigh(name, items, weights) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_correlation_without_variation_is_zero_in_every_form():
     items = np.array([[2.3, 0.1], [2.3, 0.7], [0.1, 0.7]])
     weights = np.array([[3.0, 2.0, 0.0], [0.0, 5.0, 0.0], [0.0, 7.0, 9.0]])
     for name in ("pearson", "spearman"):
-        assert weighted(name, items, weights).tolist() == [0.0, 0.0, 0.0]
+        assert weigh(name, items, weights).tolist() == [0.0, 0.0, 0.0]
         assert STATISTICS[name](items[:2]) == 0.0
 
 
 def test_a_column_far_from_zero_keeps_its_digits():
     rng = np.random.default_rng(3)
     items = np.stack([rng.normal(size=50), 1e6 + rng.normal(size=50)], axis=1)
-    assert weighted("pearson", items, np.ones((1, 50)))[0] == pytest.approx(np.corrcoef(items.T)[0, 1], abs=1e-9)
+    assert weigh("pearson", items, np.ones((1, 50)))[0] == pytest.approx(np.corrcoef(items.T)[0, 1], abs=1e-9)
 
 
 @given(st.integers(2, 30), st.integers(0, 2**32 - 1))
@@ -78,4 +78,4 @@ def test_a_mean_of_correlations_is_that_of_the_parts():
 
 def test_an_unknown_statistic_is_named():
     with pytest.raises(ValueError, match="no statistic is called 'median'; known: mean"):
-        weighted("median", np.ones(3), np.ones((1, 3)))
+        weigh("median", np.ones(3), np.ones((1, 3)))

@@ -18,7 +18,7 @@ from isoglot.evaluation import TASKS, Score
 from isoglot.evaluation.base import averages
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import plan
-from isoglot.evaluation.suites import SUITES, Column, Suite, by_key, listed
+from isoglot.evaluation.suites import SUITES, Column, Suite, by_key, list_scores
 from isoglot.evaluation.tasks import classification, finetune
 from isoglot.evaluation.tasks.classification import undersample
 from isoglot.evaluation.tasks.language_id import SETS
@@ -218,7 +218,7 @@ def test_in_a_mean_of_columns_each_weighs_once():
     assert whole.note == "mean: mean of the columns three, d"
     assert three.note == "three: t a b c m"
     keys = [("sts17", "deu-eng", "spearman"), ("sts-b", "eng", "spearman/all"), ("sts17", "fra-eng", "spearman")]
-    assert listed(keys) == "sts17 deu-eng fra-eng spearman, sts-b eng spearman/all"
+    assert list_scores(keys) == "sts17 deu-eng fra-eng spearman, sts-b eng spearman/all"
 
 
 def test_a_suite_brings_its_languages_and_yours_go_first():

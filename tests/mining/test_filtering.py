@@ -10,7 +10,7 @@ import pytest
 from isoglot.data import Group
 from isoglot.encoders.base import Encoder
 from isoglot.mining import filter_pairs
-from isoglot.mining.filtering import filter_file, judged
+from isoglot.mining.filtering import filter_file, judge
 
 
 class Table(Encoder):
@@ -71,7 +71,7 @@ def test_scores_are_those_of_the_definition(margin, k):
         for place in range(1, len(group.texts)):
             expected = score(groups, number, place, margin, k)
             for threshold, good in ((expected - 1e-4, True), (expected + 1e-4, False)):
-                kept, dropped = list(judged(Table(), groups, margin=margin, threshold=threshold, k=k))[number]
+                kept, dropped = list(judge(Table(), groups, margin=margin, threshold=threshold, k=k))[number]
                 assert (kept is not None and group.texts[place] in kept.texts) == good
                 assert (dropped is not None and group.texts[place] in dropped.texts) == (not good)
 

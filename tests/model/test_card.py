@@ -145,12 +145,12 @@ def test_our_own_are_listed_first(included):
 
 
 def test_it_is_expanded_for_sentence_transformers(included):
-    from isoglot.encoders.loading import expanded
+    from isoglot.encoders.loading import expand
 
-    folder = expanded("isoglot-small")
+    folder = expand("isoglot-small")
     assert json.loads((folder / "modules.json").read_text())
     assert (folder / "model.safetensors").is_file()
-    assert expanded("isoglot-small") == folder  # written anew
+    assert expand("isoglot-small") == folder  # written anew
     assert (load(folder).encode(SENTENCES) == isoglot.load().encode(SENTENCES)).all()
 
 

@@ -144,7 +144,7 @@ def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
     assert found["accuracy/xx-en"] == pytest.approx(0.778, abs=0.003)
 
 
-@pytest.mark.parametrize("name", packaged.included())
+@pytest.mark.parametrize("name", packaged.list_models())
 def test_the_card_of_an_included_model_is_in_the_docs(name):
     docs = Path(__file__).parents[2] / "docs" / "models" / f"{name}.md"
     assert docs.read_text(encoding="utf-8") == (packaged.INCLUDED / name / card.README).read_text(encoding="utf-8")
@@ -186,7 +186,7 @@ assert load("expanded", device="cpu").identity() == encoder.identity()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", packaged.included())
+@pytest.mark.parametrize("name", packaged.list_models())
 def test_sentence_transformers_opens_the_expanded_folder_without_a_warning(name, tmp_path):
     pytest.importorskip("sentence_transformers")
     env = {**os.environ, "PYTHONPATH": str(Path(isoglot.__file__).parent.parent)}

@@ -8,7 +8,7 @@ import numpy as np
 
 from isoglot.evaluation import base
 from isoglot.evaluation.base import Detail
-from isoglot.evaluation.scores import Scores, declared
+from isoglot.evaluation.scores import Scores, find_metric
 
 TATOEBA = """afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb cha cmn cor csb cym dan deu dsb dtp
 ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm
@@ -27,7 +27,7 @@ SIX = {
 
 def Score(task, subset, metric, *values, **fields):  # noqa: N802
     """A score as its task makes it: with the unit, the direction and the place that the task declares."""
-    return declared(task, metric).describe(base.Score(task, subset, metric, *values, **fields))
+    return find_metric(task, metric).describe(base.Score(task, subset, metric, *values, **fields))
 
 
 def accuracies(random, lift, codes=TATOEBA, rows=3):

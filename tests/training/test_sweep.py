@@ -26,7 +26,7 @@ from isoglot.evaluation.scores import read_results
 from isoglot.training import recipe as recipes
 from isoglot.training import sweep as module
 from isoglot.training.recipe import tomllib
-from isoglot.training.sweep import Arm, Sweep, arms_over, corrected, parse_design, plot_sweep, read_design, sweep
+from isoglot.training.sweep import Arm, Sweep, arms_over, correct, parse_design, plot_sweep, read_design, sweep
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_marks_are_corrected_for_the_number_of_arms():
         difference(0.001, 0.01), difference(0.001, 0.02, -0.1), difference(0.04, 0.001), difference(0.03, None),
         difference(None, None),
     ]  # fmt: skip
-    made = corrected(changes)
+    made = correct(changes)
     assert [change.corrected for change in made] == pytest.approx([0.04, 0.06, 0.06, 0.06, None])
     assert [(change.p, change.p_seeds) for change in made] == [(change.p, change.p_seeds) for change in changes]
     names = ["base", "one", "two", "three", "four", "five"]

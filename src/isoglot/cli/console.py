@@ -223,7 +223,7 @@ def show_grid(grid: Grid, console: Console | None = None) -> None:
         console.width = max(console.width, sum(longest) + 3 * len(longest) + 1)  # a border and two spaces per column
     console.print(table)
     for note in grid.notes:
-        console.print(Text(wrapped(note, indent="  "), style="dim"), soft_wrap=True)
+        console.print(Text(wrap(note, indent="  "), style="dim"), soft_wrap=True)
 
 
 def show_columns(rows: Sequence[Sequence[str]]) -> None:
@@ -251,7 +251,7 @@ def show_columns(rows: Sequence[Sequence[str]]) -> None:
         typer.echo("  ".join(cells).rstrip())
 
 
-def wrapped(text: str, *, indent: str = "") -> str:
+def wrap(text: str, *, indent: str = "") -> str:
     """The text, wrapped between words on a terminal, unchanged in a pipe; URLs are never broken."""
     if not sys.stdout.isatty():
         return indent + text

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.console import say, show_columns, wrapped
+from isoglot.cli.console import say, show_columns, wrap
 from isoglot.cli.options import Data, DataIfThere, Json, Overrides, Settings
 from isoglot.cli.signatures import Of
 
@@ -31,13 +31,13 @@ def list_sets(data: DataIfThere) -> None:
     for one in catalogue().values():
         presence = f" (here: {present(one, data)})" if data else ""
         size = f"{one.rows:,} {one.unit}" if one.rows else "size unknown"
-        typer.echo(wrapped(f"{one.name}{presence}: {size}; languages: {one.languages}"))
+        typer.echo(wrap(f"{one.name}{presence}: {size}; languages: {one.languages}"))
         checks = f"{len(one.files):,} files with checksums"
         if not one.files:
             checks = "manual download" if one.manual else "no checksums recorded"
             checks += f", expected: {', '.join(map(str, one.counts))}" if one.counts else ""
-        typer.echo(wrapped(f"{one.use}; {checks}", indent="  "))
-        typer.echo(wrapped(f"licence: {one.licence}; redistribution: {one.redistribution}", indent="  "))
+        typer.echo(wrap(f"{one.use}; {checks}", indent="  "))
+        typer.echo(wrap(f"licence: {one.licence}; redistribution: {one.redistribution}", indent="  "))
         typer.echo(f"  {one.address}")
 
 
@@ -55,11 +55,11 @@ def get(names: list[str], *, data: Data, network: NetworkOptions) -> None:
         say(f"{one.name}: {one.what}; licence: {one.licence}; redistribution: {one.redistribution}")
         with console.Progress("downloading", unit="bytes") as progress:
 
-            def shown(address: str, done: int, total: int | None, progress: console.Progress = progress) -> None:
+            def show(address: str, done: int, total: int | None, progress: console.Progress = progress) -> None:
                 progress.what = address.rpartition("/")[2][:40]
                 progress(done, total)
 
-            folder = get_set(one.name, data, network=Network(**network), progress=shown)
+            folder = get_set(one.name, data, network=Network(**network), progress=show)
         typer.echo(folder)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, show_grid, show_json, to_stdout, wrapped
+from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, show_grid, show_json, to_stdout, wrap
 from isoglot.cli.options import (
     Data,
     DataIfThere,
@@ -241,7 +241,7 @@ def _count_subsets(task: Task, data: Path) -> str:
 
 def _entry(name: str, about: str) -> None:
     typer.secho(name, fg="cyan")
-    typer.echo(wrapped(about, indent="    "))
+    typer.echo(wrap(about, indent="    "))
 
 
 def plot(

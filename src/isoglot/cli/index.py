@@ -326,12 +326,12 @@ def serve(
                 allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
             )  # fmt: skip
 
-        def started(url: str) -> None:
+        def announce(url: str) -> None:
             typer.echo(url if opened_index is not None else f"{url}v1")  # a model has no page
             what = f"model {encoder.name}" if opened_index is None else f"{len(opened_index):,} sentences"
             say(f"{what}; stop with Ctrl-C")
 
-        run(app, host=host, port=port, limits=limits, started=started)
+        run(app, host=host, port=port, limits=limits, started=announce)
         say("stopped")
 
 

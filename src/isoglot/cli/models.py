@@ -47,9 +47,9 @@ def get(name: str) -> None:
 
     name  name of a model (`isoglot models list`)
     """
-    from isoglot.encoders.loading import expanded
+    from isoglot.encoders.loading import expand
 
-    typer.echo(expanded(name))
+    typer.echo(expand(name))
 
 
 TRANSFORMS = ("whitening", "flow")

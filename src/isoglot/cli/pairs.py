@@ -132,7 +132,7 @@ def filter(
     *,
     output: Output,
     model: str | None = None,
-    settings: Annotated[Settings, Of("mining.filtering:judged", k=NEIGHBOURS)],
+    settings: Annotated[Settings, Of("mining.filtering:judge", k=NEIGHBOURS)],
     dropped: Path | None = None,
     languages: str = "",
     columns: Columns = "",

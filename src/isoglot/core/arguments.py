@@ -20,7 +20,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from isoglot.core.errors import IsoglotError, nearest, shown
+from isoglot.core.errors import IsoglotError, nearest, quote
 
 
 class Range(NamedTuple):
@@ -77,14 +77,14 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
         variadic = [name for name, one in parameters.items() if one.kind is Parameter.VAR_POSITIONAL]
         hints = cache(lambda: _hints(function))  # at the first call: modules import each other
 
-        def taken(name: str, value: Any) -> Any:
+        def take(name: str, value: Any) -> Any:
             value, hint = as_python(value, name), hints().get(name, Any)
             if not _fits(value, hint):
                 wrong = f"{function.__name__}: {name}: must be {_in_words(hint)}"
                 kind = "" if value is None else f"{type(value).__name__} "
                 table = "pass one of its columns, such as table['text']" if _is_table(value) else ""
                 advice = table or instead.get(name, "")
-                raise TypeError(f"{wrong}, got {kind}{shown(value)}{advice and '; '}{advice}")
+                raise TypeError(f"{wrong}, got {kind}{quote(value)}{advice and '; '}{advice}")
             _check_value(function.__name__, name, value, hint)
             return value
 
@@ -97,8 +97,8 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
             if len(order) < len(args):
                 raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
             with _naming({**dict(zip(order, args, strict=True)), **given}):
-                named = {name: taken(name, value) for name, value in given.items()}
-                return function(*map(taken, order, args), **named)
+                named = {name: take(name, value) for name, value in given.items()}
+                return function(*map(take, order, args), **named)
 
         return call
 
@@ -112,7 +112,7 @@ def _check_value(function: str, name: str, value: Any, hint: Any) -> None:
     words = _choices(hint)
     if words and value is not None and value not in words:
         advice = nearest(value, words, otherwise=f"use one of {', '.join(words)}")
-        raise ValueError(f"{name} is {shown(value)}; {advice}")
+        raise ValueError(f"{name} is {quote(value)}; {advice}")
     for extent in ranges_of(hint) if isinstance(value, Real) else ():
         if not extent.least <= value <= extent.greatest:
             raise ValueError(f"{name} is {value}; it must be {extent}")
@@ -255,11 +255,11 @@ def _naming(given: Mapping[str, Any]) -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        raise IsoglotError(f"{shown(error.filename)}: is too long for the name of a file; choose another") from error
+        raise IsoglotError(f"{quote(error.filename)}: is too long for the name of a file; choose another") from error
     except (OverflowError, ValueError, RuntimeError) as error:
         large = [name for name, value in given.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
         if large and (isinstance(error, OverflowError) or str(error).startswith(("Overflow", "Maximum"))):
-            raise ValueError(f"{large[0]} is {shown(given[large[0]])}, which is too large") from error
+            raise ValueError(f"{large[0]} is {quote(given[large[0]])}, which is too large") from error
         surrogates = isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
         if not surrogates and "embedded null" not in str(error):
             raise

@@ -115,7 +115,7 @@ def nearest(word: object, choices: Iterable[str], *, most: int = 12, otherwise: 
     return f"known: {', '.join(names[:most])}{', …' if len(names) > most else ''}"
 
 
-def shown(value: object, *, quotes: bool = True, most: int = 80) -> str:
+def quote(value: object, *, quotes: bool = True, most: int = 80) -> str:
     """A value for a message: its `repr`, or a string without quotes; on one line, truncated if long."""
     try:
         text = repr(value) if isinstance(value, str) else " ".join(repr(value).split())

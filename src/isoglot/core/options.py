@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.core.errors import RecipeError, nearest, quote
 
 LARGEST = 2**32 - 1  # of integers: seeds have 32 bits
 
@@ -21,7 +21,7 @@ def check_values(function: Callable[..., Any], options: Mapping[str, Any], *, wh
     hints = get_type_hints(function)
     for name, value in options.items():
         if problem := _problem(value, hints[name]):
-            raise RecipeError(f"{where}.{name}: {shown(value)} {problem.format(name=name)}")
+            raise RecipeError(f"{where}.{name}: {quote(value)} {problem.format(name=name)}")
 
 
 def _problem(value: Any, hint: Any) -> str:

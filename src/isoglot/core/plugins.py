@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from isoglot.core.errors import PluginError, naming_extras, shown
+from isoglot.core.errors import PluginError, naming_extras, quote
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class Registry(UserDict[str, T]):
         except Exception as error:  # a plug-in may raise anything
             raise PluginError(f"{_origin(entry)} cannot be imported: {type(error).__name__}: {error}") from error
         if not self.is_valid(plugin):
-            raise PluginError(f"{_origin(entry)} is {shown(plugin)}, not {self.kind}")
+            raise PluginError(f"{_origin(entry)} is {quote(plugin)}, not {self.kind}")
         self.data[name] = plugin
         return plugin  # type: ignore[no-any-return]
 

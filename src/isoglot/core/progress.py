@@ -56,7 +56,7 @@ def lines(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Pr
 
 
 @contextmanager
-def elapsed(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Iterator[None]:
+def report_time(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Iterator[None]:
     """Report the time since the start every few seconds in the block: for work that cannot be counted."""
     began, ended = monotonic(), threading.Event()
 

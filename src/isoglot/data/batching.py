@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.batch import Batch
-from isoglot.data.table import Array, GroupTable, ragged
+from isoglot.data.table import Array, GroupTable, join_ranges
 from isoglot.data.tokens import Tokens
 
 MOST = 2**31 - 1
@@ -352,7 +352,7 @@ def select(table: GroupTable, items: Items, settings: Batching, salt: int, *, mo
     `most` (I,) is the maximum number of sentences of each item; None: that of the settings.
     """
     starts, stops = table.row_bounds(items.group)
-    row = ragged(starts, stops - starts)
+    row = join_ranges(starts, stops - starts)
     rows = _Rows(row, np.repeat(np.arange(len(items)), stops - starts), table.slot[row] < 0)
     rows = rows.take(np.lexsort((mix(rows.row, salt), rows.hard, rows.item)))  # within a group, in random order
     rows = rows.take(~rows.hard | (settings.hard_negatives < 0) | (rows.place < settings.hard_negatives))

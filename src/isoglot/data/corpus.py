@@ -34,7 +34,7 @@ from isoglot.core.plugins import source_of
 from isoglot.core.progress import Progress, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
-from isoglot.data.files import atomic_folder, content_digest, count_bytes, exclusive, first_bytes, metered
+from isoglot.data.files import atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
@@ -243,7 +243,7 @@ class Corpus:
         """Each source's name and its filtered groups, read again on each call; a joined corpus is one source."""
         counts = self.counts = {source.name: Counter() for source in self.sources}
         if not self.join:
-            return [(name, counted(groups, counts[name], "kept")) for name, groups in self._filter(counts)]
+            return [(name, count_groups(groups, counts[name], "kept")) for name, groups in self._filter(counts)]
         read = {name: Counter[str]() for name in counts}
 
         def everything() -> Iterator[Group]:
@@ -255,7 +255,7 @@ class Corpus:
 
         joined = self.counts[JOINED] = Counter()
         groups = join(_Again(everything), largest=self.largest, counts=joined)
-        return [(JOINED, counted(groups, joined, "kept"))]
+        return [(JOINED, count_groups(groups, joined, "kept"))]
 
     @contextmanager
     def reading(
@@ -268,7 +268,7 @@ class Corpus:
         drawn = [source.name for source in self.sources if source.mixing.sample and source.name not in self._samples]
         times = 2 if self.join and not once else 1
         size = sum(source.size() * (times + (source.name in drawn)) for source in self.sources)
-        with metered(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
+        with meter(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
             yield
 
     def texts(self) -> Iterator[str]:
@@ -328,7 +328,7 @@ class Corpus:
         counts.update(spool.counts)
 
     def _select(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
-        groups = counted(source.groups(counts), counts, "read")
+        groups = count_groups(source.groups(counts), counts, "read")
         if self.languages:
             groups = filters.select_languages(groups, self.languages, counts=counts)
         if self.leakage:
@@ -383,7 +383,7 @@ class _Again:
         return self.make()
 
 
-def counted(groups: Iterable[Group], counts: Counter[str], name: str) -> Iterator[Group]:
+def count_groups(groups: Iterable[Group], counts: Counter[str], name: str) -> Iterator[Group]:
     """The same groups, counted as they pass."""
     number = 0
     try:
@@ -440,7 +440,7 @@ def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
     return parts
 
 
-def untokenised(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
+def text_table(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
     """The table of a corpus in memory, without tokens: some 30 bytes for each sentence."""
     with corpus.reading("reading", report):
         return GroupTable.build(corpus.named(), lambda texts: Tokens.empty(len(texts)))

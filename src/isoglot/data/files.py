@@ -51,7 +51,7 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _LOCK = ".lock"
 _OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_meters: list[Callable[[int], None]] = []  # of `metered`
+_meters: list[Callable[[int], None]] = []  # of `meter`
 _collections: list[set[Path]] = []  # of `collecting`
 _UNPACK = "unpack it and pass the text file inside"
 _CONVERT = "convert it to a text file"
@@ -170,7 +170,7 @@ def without_compression(name: str) -> str:
     return name[: name.rindex(".")] if name.endswith(COMPRESSED) else name
 
 
-def stored(folder: Path, name: str) -> Path | None:
+def locate(folder: Path, name: str) -> Path | None:
     """The location of a file in a folder, plain or compressed in any way; the plain one of several copies."""
     plain = without_compression(name)
     return next((path for ending in ("", *COMPRESSED) if (path := folder / f"{plain}{ending}").is_file()), None)
@@ -601,14 +601,14 @@ def _open(path: str | Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     except OSError as error:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
     with file:
-        stream = decompressed(file, path)
+        stream = decompress(file, path)
         try:
             yield stream, file
         finally:
             stream.close()
 
 
-def decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
+def decompress(file: BinaryIO, path: str | Path) -> BinaryIO:
     """The content of an open file; the file itself if it isn't compressed. Reading raises the decompressor's errors."""
     try:
         magic = file.read(10)
@@ -663,7 +663,7 @@ class _Streams(io.RawIOBase):
 
 
 @contextmanager
-def metered(progress: Callable[[int, int | None], None], total: int | None) -> Iterator[None]:
+def meter(progress: Callable[[int, int | None], None], total: int | None) -> Iterator[None]:
     """Call `progress` with (bytes on disk that were read, total) while files are read, by any thread."""
     done = 0
 
@@ -680,7 +680,7 @@ def metered(progress: Callable[[int, int | None], None], total: int | None) -> I
 
 
 def count_bytes(size: int) -> None:
-    """Count bytes on disk as read, for `metered`; also those of a file whose content is read from a copy."""
+    """Count bytes on disk as read, for `meter`; also those of a file whose content is read from a copy."""
     for add in _meters:
         add(size)
 

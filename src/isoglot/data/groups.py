@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import CorpusError, shown
+from isoglot.core.errors import CorpusError, quote
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
 from isoglot.data.numbers import fits
 
@@ -62,7 +62,7 @@ class Group:
             for name in ("texts", "langs", "hard_negatives", "hard_langs"):
                 value = getattr(self, name)
                 if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
-                    raise TypeError(f"{name} of a Group is {shown(value)}; pass a tuple of strings")
+                    raise TypeError(f"{name} of a Group is {quote(value)}; pass a tuple of strings")
                 object.__setattr__(self, name, tuple(value))
         if len(self.texts) != len(self.langs) or len(self.hard_negatives) != len(self.hard_langs):
             numbers = f"{len(self.texts)} texts with {len(self.langs)} langs, {len(self.hard_negatives)} hard negatives"
@@ -247,7 +247,7 @@ def _convert_codes(group: Group) -> Group:
     try:
         langs, hard = (_convert(codes) or canonical_list(codes) for codes in (group.langs, group.hard_langs))
     except TypeError:
-        problem = f"a language is not a string ({shown(group.langs + group.hard_langs)}); pass a code, or 'und'"
+        problem = f"a language is not a string ({quote(group.langs + group.hard_langs)}); pass a code, or 'und'"
         raise CorpusError(problem) from None
     return group if (langs, hard) == (group.langs, group.hard_langs) else replace(group, langs=langs, hard_langs=hard)
 
@@ -364,7 +364,7 @@ def _extras(values: Any) -> dict[str, float | tuple[float, ...]]:
     for name, value in values.items():
         numbers = value if isinstance(value, (list, tuple)) else [value]
         if not all(isinstance(number, (int, float)) for number in numbers):
-            raise CorpusError(f"the extra {name!r} must be a number or a list of numbers, not {shown(value)}")
+            raise CorpusError(f"the extra {name!r} must be a number or a list of numbers, not {quote(value)}")
         checked = tuple(_number(number, name) for number in numbers)
         extras[name] = checked if isinstance(value, (list, tuple)) else checked[0]
     return extras
@@ -372,7 +372,7 @@ def _extras(values: Any) -> dict[str, float | tuple[float, ...]]:
 
 def _number(value: float, name: str) -> float:
     if not fits(value):
-        problem = f"{name!r} contains {shown(value)}; a number must be finite in float32, or a whole one of 64 bits"
+        problem = f"{name!r} contains {quote(value)}; a number must be finite in float32, or a whole one of 64 bits"
         raise CorpusError(problem)
     return value
 
@@ -388,5 +388,5 @@ def _plain(value: Any) -> Any:
 
 def _kind(value: Any) -> str:
     if isinstance(value, str):
-        return f"a string ({shown(value)})"
+        return f"a string ({quote(value)})"
     return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from isoglot.core.errors import CorpusError, nearest
-from isoglot.data.numbers import shown
+from isoglot.data.numbers import quote
 
 if TYPE_CHECKING:
     from langcodes import Language
@@ -62,7 +62,7 @@ def canonical(code: str, *, file: str | Path | None = None, line: int | None = N
     """
     language = _language_code(code)
     if language is None:
-        raise CorpusError(f"unknown language {shown(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
+        raise CorpusError(f"unknown language {quote(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
     return language
 
 

@@ -19,14 +19,14 @@ def finite(text: str) -> float:
     """Parse a number that is finite in float32; white space around it is allowed. Raises `ValueError`."""
     value = float(text) if _FLOAT.fullmatch(text.strip()) else math.nan
     if not fits(value):
-        raise ValueError(f"{shown(text)} is not a number that is finite in float32")
+        raise ValueError(f"{quote(text)} is not a number that is finite in float32")
     return value
 
 
 def whole(text: str) -> int:
     """Parse a whole number of at most 18 digits; white space around it is allowed. Raises `ValueError`."""
     if not _WHOLE.fullmatch(text.strip()):
-        raise ValueError(f"{shown(text)} is not a whole number of at most 18 digits")
+        raise ValueError(f"{quote(text)} is not a whole number of at most 18 digits")
     return int(text)
 
 
@@ -35,6 +35,6 @@ def fits(value: float) -> bool:
     return abs(value) <= (LARGEST_WHOLE if isinstance(value, int) else LARGEST)
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     """A value in quotes for a message, truncated if it is long."""
     return repr(text if len(text) <= 40 else text[:40] + "...")

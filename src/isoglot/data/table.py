@@ -119,10 +119,10 @@ class GroupTable:
     def tokens(self, rows: Array) -> tuple[Array, Array]:
         """Token ids of the given rows end to end, and their lengths, both int64."""
         lengths = self.lengths(rows)
-        return self.ids[ragged(self.ends[rows] - lengths, lengths)].astype(np.int64), lengths.astype(np.int64)
+        return self.ids[join_ranges(self.ends[rows] - lengths, lengths)].astype(np.int64), lengths.astype(np.int64)
 
 
-def ragged(starts: Array, lengths: Array) -> Array:
+def join_ranges(starts: Array, lengths: Array) -> Array:
     """The ranges [start, start + length) end to end; starts 5, 0 with lengths 2, 3 give 5, 6, 0, 1, 2."""
     ends = np.cumsum(lengths)
     return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths))

@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import CutShortError, read_blocks
-from isoglot.data.numbers import shown
+from isoglot.data.numbers import quote
 
 DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
@@ -83,7 +83,7 @@ def _make_parser(path: str | Path, events: list[Event]) -> Any:
         raise CorpusError(problem, file=path, line=parser.CurrentLineNumber)
 
     def declare_entity(name: str, *_rest: object) -> None:
-        refuse(f"declares the entity {shown(name)}; write its text instead, and remove the declaration")
+        refuse(f"declares the entity {quote(name)}; write its text instead, and remove the declaration")
 
     def skip_entity(name: str, is_parameter: bool) -> None:
         if not is_parameter:

@@ -87,7 +87,7 @@ def restrict(
     """
     if adapter is None and train_layers is None:
         return None
-    if any(True for _ in attached(backbone)):
+    if any(True for _ in iterate_adapters(backbone)):
         raise ValueError("the encoder has an adapter already; save it, load the merged model, and train that")
     layers = stack(backbone)
     chosen = list(layers) if train_layers is None else [layers[number] for number in parse(train_layers, len(layers))]
@@ -144,14 +144,14 @@ def _targets(backbone: nn.Module, layers: Sequence[nn.Module], wanted: Sequence[
     return [(name, part) for name, part in linear if not wanted or any(f".{name}".endswith(f".{t}") for t in wanted)]
 
 
-def attached(backbone: nn.Module) -> Iterator[tuple[str, LowRank]]:
+def iterate_adapters(backbone: nn.Module) -> Iterator[tuple[str, LowRank]]:
     """The adapted layers and their names."""
     return ((name, part) for name, part in backbone.named_modules() if isinstance(part, LowRank))
 
 
-def merged(backbone: Any) -> Any:
+def merge_adapters(backbone: Any) -> Any:
     """The backbone, or if it has an adapter, a copy with the adapter merged that shares all other weights."""
-    parts = list(attached(backbone))
+    parts = list(iterate_adapters(backbone))
     if not parts:
         return backbone
     out: Any = evaluating(backbone, always_copy=True)
@@ -174,7 +174,7 @@ def write(folder: Path, backbone: nn.Module, details: Attached, origin: str, set
     """Write A and B in float16 and adapter_config.json into `folder`; `settings` are those of the encoder."""
     from safetensors.torch import save_file
 
-    parts = dict(attached(backbone))
+    parts = dict(iterate_adapters(backbone))
     names = {"lora_A": "down", "lora_B": "up"}
     tensors = {
         f"{_PREFIX}{name}.{theirs}.weight": getattr(part, ours).detach().to("cpu", torch.float16).contiguous()

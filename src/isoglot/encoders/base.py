@@ -29,7 +29,7 @@ _alone = threading.RLock()  # for encoders whose forward is not thread-safe
 _starting = threading.Lock()
 
 
-def _forked() -> None:
+def _reset_threads() -> None:
     """In a forked process: torch's other threads, and those that held these locks, are gone."""
     global _alone, _starting
     _alone, _starting = threading.RLock(), threading.Lock()
@@ -37,7 +37,7 @@ def _forked() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_reset_threads)
 
 
 def attribute_of(*parts: str, name: str) -> Any:
@@ -256,13 +256,13 @@ def evaluating(encoder: Kind, *, always_copy: bool = False) -> Kind:
         return encoder
     copies: dict[nn.Module, nn.Module] = {}
 
-    def copied(module: nn.Module) -> nn.Module:
+    def copy_module(module: nn.Module) -> nn.Module:
         if module not in copies:
             new = copies[module] = module.__new__(type(module))
             new.__dict__ = {**module.__dict__, "training": False}
             new.__dict__["_modules"] = {
-                name: child if child is None else copied(child) for name, child in module._modules.items()
+                name: child if child is None else copy_module(child) for name, child in module._modules.items()
             }
         return copies[module]
 
-    return cast(Kind, copied(encoder))
+    return cast(Kind, copy_module(encoder))

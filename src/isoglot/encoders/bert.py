@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from isoglot.core.errors import EncoderError
-from isoglot.encoders.rounding import Joining, Linear, rounded
+from isoglot.encoders.rounding import Joining, Linear, round_weights
 
 # What transformers assumes of keys that a config.json lacks. Where a family has other sizes, the weights do not fit.
 _DEFAULTS: dict[str, Any] = {
@@ -215,7 +215,7 @@ class Layer(Joining):
         elif (
             self.training and x.device.type != "cpu" and all(type(part) is Linear for part in parts)
         ):  # a CPU gains none
-            whole = (rounded(*(getattr(part, name) for part in parts)) for name in ("weight", "bias"))
+            whole = (round_weights(*(getattr(part, name) for part in parts)) for name in ("weight", "bias"))
             rows = F.linear(x, *whole).chunk(3, dim=-1)
         else:
             rows = [part(x) for part in parts]
@@ -270,7 +270,9 @@ class Bert(nn.Module):
             terms = table(_buckets(words.shape[1], words.device)).permute(2, 0, 1)
             mask = terms[None] if mask is None else terms.masked_fill(~mask, -math.inf)
         states = [self.embeddings(words, input_ids, token_type_ids)]
-        run = _compiled() if self.compiles and len(words) > 1 else Layer.__call__  # one row would be a graph of its own
+        run = (
+            _compile_layer() if self.compiles and len(words) > 1 else Layer.__call__
+        )  # one row would be a graph of its own
         for layer in attrgetter(self.config.family.layers)(self):
             states.append(run(layer, states[-1], mask))
             if not output_hidden_states:
@@ -303,7 +305,7 @@ def compile_layers(encoder: nn.Module) -> None:
 
 
 @cache
-def _compiled() -> Callable[[Layer, Tensor, Tensor | None], Tensor]:
+def _compile_layer() -> Callable[[Layer, Tensor, Tensor | None], Tensor]:
     """A layer through torch.compile: one for all layers and models, since a graph takes the weights as inputs.
 
     Sizes are dynamic, so that chunks of other lengths need no further graphs.

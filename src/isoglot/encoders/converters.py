@@ -30,7 +30,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import layout
-from isoglot.model.tokenizer import UNKNOWN, prompted
+from isoglot.model.tokenizer import UNKNOWN, add_prompt
 
 _WORDS = r"\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
 _BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", (16,))])
@@ -179,7 +179,7 @@ class UseEncoder(Encoder):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """The UTF-8 bytes of each text, at most `max_length`."""
-        given = prompted(texts, prompt, self.prompt)
+        given = add_prompt(texts, prompt, self.prompt)
         rows = [text.encode("utf-8", "replace")[: self.max_length] for text in given]
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         ids = np.frombuffer(b"".join(rows), dtype=np.uint8).astype(np.int64)

@@ -37,7 +37,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
 from isoglot.model import Model
-from isoglot.model.engine import checked, engine, plan
+from isoglot.model.engine import check_texts, engine, plan
 
 EXACT = "float32"  # on accelerators too: bfloat16 rounds away what nearly equal vectors differ in
 FLOOR = 1e-8  # share of the largest eigenvalue; smaller ones are rounding of float32 vectors, not variance
@@ -82,7 +82,7 @@ def fit_whitening(
     if dim is not None and not 1 <= dim <= encoder.dim:
         raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
     with engine(encoder, plan(encoder, normalize_embeddings=False, precision=EXACT), progress=progress) as blocks:
-        statistics = moments(rows for _, rows in blocks(checked(texts)))
+        statistics = moments(rows for _, rows in blocks(check_texts(texts)))
     layer, share = whitening(statistics, dim)
     if isinstance(encoder, StaticEncoder):
         return Whitened(_fold_into_rows(encoder, layer), statistics.count, share)
@@ -198,7 +198,7 @@ def fit_flow(
     whole = WithLayer(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
         vectors = encoder.encode(
-            checked(texts), normalize_embeddings=False, precision=EXACT, output=Path(folder) / "vectors.npy",
+            check_texts(texts), normalize_embeddings=False, precision=EXACT, output=Path(folder) / "vectors.npy",
             progress=progress,
         )  # fmt: skip
         flow.to(encoder.device)

@@ -85,10 +85,10 @@ def digest_of(name: str) -> str:
     return hashlib.sha256(f"{digest} {digest_of(base)}".encode()).hexdigest()
 
 
-def expanded(name: str) -> Path:
+def expand(name: str) -> Path:
     """A folder of a packaged model that sentence-transformers opens, in the cache. Raises EncoderError."""
     source = packaged.get(name)
-    if name not in packaged.included():
+    if name not in packaged.list_models():
         return source
     folder = packaged.place(name)
     read(source, pooling=None, given={}).save(folder)
@@ -204,7 +204,7 @@ def _open_first(folder: Path, modules: list[layout.Module], pooling: str | None,
     if first == "Towers":
         from isoglot.encoders import towers
 
-        return towers.opened(folder, lambda place: _read(place, pooling, given, is_tower=True))
+        return towers.open_towers(folder, lambda place: _read(place, pooling, given, is_tower=True))
     raise EncoderError(f"{folder}: begins with {first}; only Transformer and StaticEmbedding models are run here")
 
 

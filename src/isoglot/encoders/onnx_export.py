@@ -92,7 +92,7 @@ def build_graph(
         raise ValueError(f"frequent must be 0, or positive with words in int8 or int4, got {frequent} with {words!r}")
     with naming_extras():
         import onnx
-    backbone = adapters.merged(encoder.backbone)
+    backbone = adapters.merge_adapters(encoder.backbone)
     table = backbone.get_input_embeddings().weight.detach().cpu().float()
     model = onnx.load_model_from_string(_trace(encoder, backbone, from_ids=words != "input"))
     graph = _Graph(model)
@@ -191,7 +191,7 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
             module._forward_pre_hooks = OrderedDict()  # the copy shares those of the encoder
             module.register_forward_pre_hook(observe(f"{name}.weight"))
     prompts = list(dict.fromkeys([encoder.prompt, *encoder.prompts.values()]))
-    texts = [prompts[row % len(prompts)] + text for row, text in enumerate(_packaged_texts())]
+    texts = [prompts[row % len(prompts)] + text for row, text in enumerate(_read_texts())]
     tokens = encoder.tokenize(texts, prompt="")
     for rows in pack(tokens.lengths, _CHUNK):
         ids, mask = tokens.select(rows).padded(encoder.pad or 0)
@@ -201,7 +201,7 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
     return {name: values.float().cpu().numpy() for name, values in ranges.items()}
 
 
-def _packaged_texts() -> list[str]:
+def _read_texts() -> list[str]:
     """Sentences and paragraphs in sixteen languages."""
     texts: list[str] = []
     for path in sorted((BUNDLED / "pairs").glob("*.tsv.xz")):

@@ -32,7 +32,7 @@ def state_of(weight: Tensor) -> tuple[int, int, torch.dtype]:
     return weight.data_ptr(), 0 if weight.is_inference() else weight._version, weight.dtype
 
 
-def rounded(*weights: Tensor) -> Tensor:
+def round_weights(*weights: Tensor) -> Tensor:
     """Weights, one below the other, in the dtype of autocast; of one trained weight it is autocast that rounds it.
 
     They are computed once for a pass or, if they are frozen, until they are changed.
@@ -65,7 +65,7 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """(..., d_in) to (..., d_out)."""
         bias = self.bias
-        return F.linear(x, rounded(self.weight), None if bias is None else rounded(bias))
+        return F.linear(x, round_weights(self.weight), None if bias is None else round_weights(bias))
 
 
 class Joining(nn.Module):

@@ -127,7 +127,7 @@ class Towers(Encoder):
         layout.write_modules(folder, [(TYPE, "")], name=name)
 
 
-def opened(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
+def open_towers(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
     """The towers saved in a folder, each opened by `read`; EncoderError if they do not fit together."""
     lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, configs.Towers).root]
     try:

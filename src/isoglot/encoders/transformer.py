@@ -32,7 +32,7 @@ from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.rounding import for_inference
 from isoglot.model import Model, layout
-from isoglot.model.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
+from isoglot.model.tokenizer import SavedTokenizer, add_prompt, digest, disable_extras, tokenize_ragged
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -114,7 +114,7 @@ class TransformerEncoder(Encoder):
             raise ValueError(f"head must be one of {', '.join(HEADS)}, got {head!r}")
         if head != "none" and pooling != "cls":
             raise ValueError(f"a head belongs to cls pooling, got pooling {pooling!r} with head={head!r}")
-        self._length = _allowed_length(backbone, tokenizer, max_length)
+        self._length = _limit_length(backbone, tokenizer, max_length)
         self.backbone, self.tokenizer = backbone, tokenizer
         disable_extras(tokenizer.backend_tokenizer)
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
@@ -176,13 +176,13 @@ class TransformerEncoder(Encoder):
 
     @max_length.setter
     def max_length(self, value: int) -> None:
-        self._length = _allowed_length(self.backbone, self.tokenizer, value)
+        self._length = _limit_length(self.backbone, self.tokenizer, value)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text without tokens becomes one padding token."""
-        given = prompted(texts, prompt, self.prompt)
+        given = add_prompt(texts, prompt, self.prompt)
         backend = self.tokenizer.backend_tokenizer
-        return ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
+        return tokenize_ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
 
     def prepared(self, tokens: Tokens) -> Tokens:
         """The tokens with their padded table, in memory that copies to an accelerator do not wait for."""
@@ -249,7 +249,7 @@ class TransformerEncoder(Encoder):
 
         An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
         """
-        merged = adapters.merged(self.backbone)
+        merged = adapters.merge_adapters(self.backbone)
         with nullcontext() if isinstance(merged, Bert) else layout.quiet():
             merged.save_pretrained(folder)
         self.write_settings(folder, name=name)
@@ -331,7 +331,7 @@ def _rotation(dim: int, out: int, seed: int) -> Dense:
     return layer
 
 
-def _allowed_length(backbone: Any, tokenizer: Any, wish: int | None) -> int:
+def _limit_length(backbone: Any, tokenizer: Any, wish: int | None) -> int:
     """The requested length if the backbone has positions for it; by default the maximum of tokenizer and backbone."""
     positions = int(getattr(backbone.config, "max_position_embeddings", 0) or 10**9)
     if getattr(getattr(backbone, "embeddings", None), "padding_idx", None) is not None:

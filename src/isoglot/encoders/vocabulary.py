@@ -2,7 +2,7 @@
 
 A table of 250,000 pieces is most of a small multilingual model. The rows of the pieces that stay, and everything after
 the table, are copied unchanged. Pieces are chosen so that text of the corpus *must* be cut as before; the argument is
-given for each of the three algorithms (`used`, `needed`). A tokenizer is read and written as its tokenizer.json.
+given for each of the three algorithms (`find_used`, `find_needed`). A tokenizer is read and written as its tokenizer.json.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import Model
-from isoglot.model.engine import checked
-from isoglot.model.tokenizer import SavedTokenizer, ragged
+from isoglot.model.engine import check_texts
+from isoglot.model.tokenizer import SavedTokenizer, tokenize_ragged
 
 KINDS = ("Unigram", "WordPiece", "BPE")
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback
@@ -87,11 +87,11 @@ def trim(
     """
     encoder = model.trainable()
     inner = inside(encoder)
-    texts = checked(texts)
-    met, count = used(_backend(inner), _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
+    texts = check_texts(texts)
+    met, count = find_used(_backend(inner), _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
-    met |= used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
+    met |= find_used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
     met |= set(range(min(first, _backend(inner).get_vocab_size())))
     trimmed, rows = cut_to(encoder, met, keep_characters=keep_characters)
     result = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, encoder.parameters_count, minimum_count)
@@ -110,7 +110,7 @@ def _add_prompt(texts: Iterable[str], prompt: str) -> Iterator[str]:
 def cut_to(
     encoder: Encoder, pieces: Set[int], *, keep_characters: bool = True, first: Sequence[int] = ()
 ) -> tuple[Encoder, NDArray[np.int64]]:
-    """A copy of an encoder with these pieces and those it needs (see `needed`), and the ids (V',) that its rows had.
+    """A copy of an encoder with these pieces and those it needs (see `find_needed`), and the ids (V',) that its rows had.
 
     first   pieces that get the lowest ids, in this order, after the special ones; the others keep their order
 
@@ -119,7 +119,7 @@ def cut_to(
     inner = inside(encoder)
     state = json.loads(_backend(inner).to_str())
     special = _special_ids(inner) | {token["id"] for token in state["added_tokens"]}
-    wanted = needed(pieces | special | set(first), state, keep_characters=keep_characters)
+    wanted = find_needed(pieces | special | set(first), state, keep_characters=keep_characters)
     head = [*sorted(special), *first] if first else []
     rows = np.array([*dict.fromkeys([*head, *sorted(wanted)])], np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
@@ -209,24 +209,24 @@ def _copy_with_rows(
 # Pieces of a tokenizer
 
 
-def used(
+def find_used(
     tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1, progress: Progress | None = None
 ) -> tuple[set[int], int]:
     """The ids that the texts need, each used at least `minimum` times, and the number of texts that have any.
 
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
-    did or are gone. See `needed` for the one exception.
+    did or are gone. See `find_needed` for the one exception.
     **WordPiece** takes the longest piece that fits; without others, it is still there and still the longest. But a
     word is unknown as a whole when nothing fits its rest, and the pieces before this rest are not seen: without them,
     a shorter one could lead to an end. They are found by walking as it does, and needed too.
-    **BPE**: see `needed`.
+    **BPE**: see `find_needed`.
     """
     model = json.loads(tokenizer.to_str())["model"]
     unknown = model["vocab"].get(model["unk_token"]) if model["type"] == "WordPiece" else None
     counts, words, total = np.zeros(0, np.int64), Counter[str](), 0
     stream = iter(texts)
     while block := list(islice(stream, _BLOCK)):
-        tokens = ragged(tokenizer, block, max_length=_WHOLE)
+        tokens = tokenize_ragged(tokenizer, block, max_length=_WHOLE)
         ids, lengths = tokens.ids, tokens.lengths
         total += int((lengths > 0).sum())
         seen = np.bincount(ids, minlength=len(counts))
@@ -243,7 +243,7 @@ def used(
 
 def _unknown_words(tokenizer: Tokenizer, text: str, unknown: int) -> Iterator[str]:
     """The words of a text, after pre-tokenisation, that become the unknown token."""
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as `ragged` reads it
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as `tokenize_ragged` reads it
     encoding = tokenizer.encode(text, add_special_tokens=False)
     for number, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
         if number == unknown:
@@ -264,7 +264,7 @@ def _walk(word: str, model: Mapping[str, Any]) -> list[int]:
     return numbers
 
 
-def needed(ids: Set[int], state: Mapping[str, Any], *, keep_characters: bool) -> set[int]:
+def find_needed(ids: Set[int], state: Mapping[str, Any], *, keep_characters: bool) -> set[int]:
     """These ids, and those that the tokenizer.json `state` cannot do without.
 
     **Special and added tokens**, all. **Characters**, if they are kept: pieces of one character or byte.

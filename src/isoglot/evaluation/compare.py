@@ -30,16 +30,26 @@ import numpy as np
 
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import EvaluationError, naming_extras
-from isoglot.core.errors import shown as in_words
+from isoglot.core.errors import quote as in_words
 from isoglot.core.score import Score, Unit
 from isoglot.data.files import atomic_write
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
-from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
+from isoglot.report.comparable import Runs, key, problem, select, subsets, whole_tasks_lacking
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, shown, size_of, to_document, to_text
+from isoglot.report.tables import (
+    MANY,
+    NOTHING,
+    Grid,
+    format_value,
+    latex_document,
+    save_tables,
+    size_of,
+    to_document,
+    to_text,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -97,7 +107,7 @@ class Difference:
 
     def words(self, unit: Unit) -> str:
         """The value and its interval as tables show them."""
-        return shown(self.value, unit, sign=True) + _interval(self.interval, unit, sign=True)
+        return format_value(self.value, unit, sign=True) + _interval(self.interval, unit, sign=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +357,7 @@ def compare(
     alone = [task for task in tasks if task not in SUITES]
     if metrics and joint and not alone:
         raise EvaluationError("metrics choose among those of tasks, and suites have their own; leave metrics out")
-    chosen = wanted(work.scores, alone, metrics) if alone or not joint else []
+    chosen = select(work.scores, alone, metrics) if alone or not joint else []
     missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), work.scores, labels)
     work.left_out.extend(f"{task}: {reason}" for task, reason in missing.items())
     every = [work.compare_columns(name, entries, resamples, seed) for name, entries in joint.items()]
@@ -598,7 +608,7 @@ def resample(
     """
     complete: dict[str, Group] = {}
     for subset, group in groups.items():
-        complete[subset] = _joined(group, complete) if group[0][0].over else group
+        complete[subset] = _join_items(group, complete) if group[0][0].over else group
 
     @cache
     def draw(subset: str) -> Samples | None:
@@ -615,7 +625,7 @@ def _has_items(group: Group) -> bool:
     return bool(group[0][0].n) and all(score.items is not None for runs in group for score in runs)
 
 
-def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
+def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
     """An average with items, where it is over means of one item set: the mean outcome of each item."""
     parts = [complete[name] for name in _parts(group, complete)]
     statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
@@ -624,13 +634,13 @@ def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
         return group
     (item_set,) = named
 
-    def filled(score: Score, place: int, at: int) -> Score:
+    def fill(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
         return replace(
             score, items=np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32), item_set=item_set
         )
 
-    return [[filled(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
+    return [[fill(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
 
 
 def _item_set(group: Group) -> str:
@@ -664,8 +674,8 @@ def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:
 
 def spread(value: Value, unit: Unit) -> str:
     """Mean ± standard deviation over seeds as tables show them; the mean alone of one seed."""
-    deviation = "" if value.deviation is None else f" ± {shown(value.deviation, unit)}"
-    return shown(value.mean, unit) + deviation
+    deviation = "" if value.deviation is None else f" ± {format_value(value.deviation, unit)}"
+    return format_value(value.mean, unit) + deviation
 
 
 def p_shown(p: float | None, otherwise: str = NOTHING) -> str:
@@ -675,4 +685,4 @@ def p_shown(p: float | None, otherwise: str = NOTHING) -> str:
 
 def _interval(bounds: Interval | None, unit: Unit, *, sign: bool = False) -> str:
     """An interval in brackets, after a space; nothing without one."""
-    return "" if bounds is None else f" [{', '.join(shown(end, unit, sign=sign) for end in bounds)}]"
+    return "" if bounds is None else f" [{', '.join(format_value(end, unit, sign=sign) for end in bounds)}]"

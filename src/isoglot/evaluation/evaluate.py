@@ -13,7 +13,7 @@ import numpy as np
 
 from isoglot.core import __version__, environment
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import EvaluationError, shown
+from isoglot.core.errors import EvaluationError, quote
 from isoglot.core.progress import Progress
 from isoglot.core.score import Setting
 from isoglot.data.files import check_output, digest, exclusive
@@ -90,7 +90,7 @@ def evaluate(
     if cache is not None:
         check_output(cache, folder=True)
     opened = load(model, device=device) if isinstance(model, str | Path) else model
-    label, settings = described(opened)
+    label, settings = describe(opened)
     if isinstance(opened, Model):
         try:
             settings["precision"] = opened.settle(precision)
@@ -134,7 +134,7 @@ def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     for task in asked:
         if not isinstance(task, str) and not hasattr(task, "run"):
             raise TypeError(
-                f"tasks contains {shown(task)}; pass names of tasks or Task objects, translations as pairs=, and rows "
+                f"tasks contains {quote(task)}; pass names of tasks or Task objects, translations as pairs=, and rows "
                 "(sentence, sentence, gold) as sts="
             )
     return asked
@@ -167,7 +167,7 @@ def _collect(
         raise
 
 
-def described(model: Any) -> tuple[str, dict[str, Setting]]:
+def describe(model: Any) -> tuple[str, dict[str, Setting]]:
     """The name of a model, and the settings that results keep of it."""
     basics: dict[str, Setting] = {"version": __version__}
     if isinstance(model, Precomputed):
@@ -219,7 +219,7 @@ def _read_rated(rows: Any) -> Iterator[tuple[str, str, float]]:
             fits = fits and not isinstance(row[2], str | bool | None)
             texts, gold = (row[:2], row[2]) if fits else ((), None)
         if not fits:
-            problem = f" is {shown(row)}; pass rows (sentence, sentence, gold)"
+            problem = f" is {quote(row)}; pass rows (sentence, sentence, gold)"
             problem = ": expected the columns sentence1, sentence2 and score" if columns else problem
             raise TypeError(f"row {number} of sts{problem}")
         if not math.isfinite(gold):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.evaluation.statistics import Doubles, rank, weighted
+from isoglot.evaluation.statistics import Doubles, rank, weigh
 
 _CELLS = 1 << 21  # weights per block: 16 MiB
 # Smaller than the effect of one item, larger than the rounding of items to float32.
@@ -41,7 +41,7 @@ def bootstrap(
     for start, stop in _blocks(resamples, len(counts)):
         weights = generator.multinomial(total, counts / total, size=stop - start).astype(np.float64)
         for place, table in enumerate(distinct):
-            values[place, start:stop] = weighted(statistic, table, weights)
+            values[place, start:stop] = weigh(statistic, table, weights)
     return values
 
 
@@ -71,7 +71,7 @@ def permutation(
         swapped, unswapped = np.hstack([moved, counts - moved]), np.hstack([counts - moved, moved])
         for pair in pairs:
             both = np.concatenate(pair)
-            differences[start:stop] += weighted(statistic, both, swapped) - weighted(statistic, both, unswapped)
+            differences[start:stop] += weigh(statistic, both, swapped) - weigh(statistic, both, unswapped)
     return differences / len(pairs)
 
 

@@ -75,7 +75,7 @@ def _reject(message: str) -> None:
     raise EvaluationError(message)
 
 
-def announced(task: str | Task, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
+def list_subsets(task: str | Task, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """The subsets that an evaluation would score; raises the `EvaluationError` it would raise for missing data."""
     ((_, _, subsets),) = _find_data(plan([task], languages=languages), Path(data), _reject)
     return subsets
@@ -114,7 +114,7 @@ def function(
         return Remembered(model)
     encoder = model
 
-    def remembered(prompt: str | None, roles: Mapping[str, Remembered] | None = None) -> Remembered:
+    def remember(prompt: str | None, roles: Mapping[str, Remembered] | None = None) -> Remembered:
         def encode(texts: Sequence[str]) -> np.ndarray:
             if progress is not None:
                 progress(0, len(texts))
@@ -127,7 +127,7 @@ def function(
         return Remembered(encode, store=VectorStore(Path(cache) / name), model=encoder, roles=roles)
 
     prompts = {role: encoder.role_prompt(role) for role in ("query", "document")}
-    return remembered(None, {role: remembered(prompt) for role, prompt in prompts.items() if prompt is not None})
+    return remember(None, {role: remember(prompt) for role, prompt in prompts.items() if prompt is not None})
 
 
 def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:

@@ -169,7 +169,7 @@ def check_folder(folder: Path, *, inputs: Iterable[str | Path | None] = ()) -> N
     read_record(folder / "results.json", ("model", "scores"))
 
 
-def _known(statistic: str) -> str:
+def _check_statistic(statistic: str) -> str:
     if statistic not in STATISTICS:
         raise ValueError(f"must be one of {', '.join(STATISTICS)}")
     return statistic
@@ -193,14 +193,14 @@ class _Record(BaseModel):
     lower_is_better: bool = False
     main: bool = False
     item_set: str = Field(default="", validation_alias=AliasChoices("item_set", "units"))
-    statistic: Annotated[str, AfterValidator(_known)] = "mean"
+    statistic: Annotated[str, AfterValidator(_check_statistic)] = "mean"
 
     def score(self) -> Score:
         """The score; results older than the field `unit` get direction, unit and place as their task declares them."""
         fields = (self.task, self.subset, self.metric, self.value, self.n, tuple(self.over))
         score = Score(*fields, statistic=self.statistic, item_set=self.item_set)
         metric = None if self.unit is None else Metric(self.metric, self.unit, self.lower_is_better, self.main)
-        return (metric or declared(self.task, self.metric)).describe(score)
+        return (metric or find_metric(self.task, self.metric)).describe(score)
 
 
 class _File(BaseModel):
@@ -297,7 +297,7 @@ def read_results(path: str | Path) -> Scores:
     return Scores(scores, content.model, content.settings)
 
 
-def declared(task: str, metric: str) -> Metric:
+def find_metric(task: str, metric: str) -> Metric:
     """What a task declares of a metric.
 
     A name that no task has (`xsim/own/k10`) counts as a variant of the first task with the same beginning that has the

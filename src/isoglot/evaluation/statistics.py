@@ -1,6 +1,6 @@
 """Computes scores from items, also from items that count several times, as in a bootstrap sample.
 
-`weighted` takes the items of a score, `(n,)` or `(n, columns)`, and how often each counts, `(B, n)`: thousands of
+`weigh` takes the items of a score, `(n,)` or `(n, columns)`, and how often each counts, `(B, n)`: thousands of
 bootstrap samples are a few matrix products, ranks are recomputed in each, and no row is copied. `STATISTICS` has the
 function of each value of `Score.statistic` for items that count once.
 
@@ -27,7 +27,7 @@ Doubles = NDArray[np.float64]
 Weighted = Callable[[Doubles, Doubles], Doubles]  # items (n,) or (n, columns), weights (B, n) -> values (B,)
 
 
-def weighted(statistic: str, items: NDArray[Any], weights: NDArray[Any]) -> Doubles:
+def weigh(statistic: str, items: NDArray[Any], weights: NDArray[Any]) -> Doubles:
     """The values (B,) of a statistic on items that count `weights` (B, n) times each.
 
     Weights are whole numbers, and not all of a row are 0. Raises `ValueError` for a statistic that is not there.
@@ -115,7 +115,7 @@ _WEIGHTED: dict[str, Weighted] = {
 
 
 def _count_once(statistic: str, items: NDArray[Any]) -> float:
-    return float(weighted(statistic, items, np.ones((1, len(items))))[0])
+    return float(weigh(statistic, items, np.ones((1, len(items))))[0])
 
 
 STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {name: partial(_count_once, name) for name in _WEIGHTED}

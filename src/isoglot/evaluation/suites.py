@@ -21,7 +21,7 @@ from isoglot.data.languages import is_language
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
-from isoglot.report.tables import NOTHING, Grid, counted, shown
+from isoglot.report.tables import NOTHING, Grid, format_value, list_names
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -48,7 +48,7 @@ class Column:
     def note(self) -> str:
         """What it is the mean of, in one line."""
         columns = [part.label for part in self.of if isinstance(part, Column)]
-        return f"{self.label}: {'mean of the columns ' + ', '.join(columns) if columns else listed(self.keys)}"
+        return f"{self.label}: {'mean of the columns ' + ', '.join(columns) if columns else list_scores(self.keys)}"
 
     def mean(self, values: Mapping[Key, Any]) -> Any:
         """Its value, or, of arrays or samples, that of its values. Raises KeyError for a score that is not there."""
@@ -64,7 +64,7 @@ class Column:
         if self.lacking(scores):
             return NOTHING
         value, unit = self.mean({key: scores[key].value for key in self.keys}), scores[self.keys[0]].unit
-        return shown(value, unit, digits=2 if unit == "error" else 1)
+        return format_value(value, unit, digits=2 if unit == "error" else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ def by_key(scores: Iterable[Score]) -> dict[Key, Score]:
     return {(score.task, score.subset, score.metric): score for score in scores}
 
 
-def listed(keys: Iterable[Key]) -> str:
+def list_scores(keys: Iterable[Key]) -> str:
     """Scores in one line for people, tasks and subsets of one metric together: `sts17 deu-eng fra-eng spearman`."""
     subsets: dict[tuple[str, str], list[str]] = {}
     for task, subset, metric in keys:
         subsets.setdefault((task, metric), []).append(subset)
     tasks: dict[tuple[str, str], list[str]] = {}
     for (task, metric), names in subsets.items():
-        tasks.setdefault((counted(names, between=" "), metric), []).append(task)
+        tasks.setdefault((list_names(names, between=" "), metric), []).append(task)
     return ", ".join(f"{' '.join(names)} {subset} {metric}" for (subset, metric), names in tasks.items())
 
 
@@ -185,10 +185,10 @@ def lacking(
         commands = dict.fromkeys(get_command(TASKS[task], data=data) for task in absent) if data else {}
         new = [command for command in commands if command and command not in named]
         named.update(new)
-        why = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
+        why = f"; of these, --languages left out {list_scores(narrowed)}" if narrowed else ""
         why = "; left out by --languages" if narrowed == missing else why
         how = f"; get it with: {' and '.join(new)}" if new else ""
-        lines.append(f"{column.label}: no {listed(missing)}{why}{how}")
+        lines.append(f"{column.label}: no {list_scores(missing)}{why}{how}")
     return lines
 
 

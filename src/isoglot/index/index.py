@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
+from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchError, quote
 from isoglot.core.progress import Progress
 from isoglot.data.files import atomic_folder, check_output, exclusive
 from isoglot.data.formats import format_of
@@ -32,10 +32,10 @@ from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.scale import Scale, measure
 from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_index
 from isoglot.index.table import Rows, Table, Vectors, nearest
-from isoglot.index.units import Unit, content_of, group, named
+from isoglot.index.units import Unit, content_of, group, identify
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
-from isoglot.model.engine import checked
+from isoglot.model.engine import check_texts
 from isoglot.search import faiss_index
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
@@ -203,7 +203,7 @@ class Index:
         other content, `ValueError` for an unknown kind, `OutputError` if another process is adding.
         """
         if not isinstance(model, Model | str | Path):
-            raise TypeError(f"model is {shown(model)}; pass a model or a model's name")
+            raise TypeError(f"model is {quote(model)}; pass a model or a model's name")
         columns = {"languages": languages, "translations": translations, "ids": ids}
         given = records(sentences, columns | {"translation_languages": translation_languages})
         place = None if folder is None else Path(folder)
@@ -418,7 +418,7 @@ class Index:
                 yield [one.text for one in waiting[-1][1].encoded]
 
         counts = Counter[str]()
-        for rows in encoding(self.origin, texts()) if encoding else _encoded(self.model, texts()):
+        for rows in encoding(self.origin, texts()) if encoding else _encode_lists(self.model, texts()):
             piece, changes, ahead = waiting.popleft()
             now = self._changes(piece, first, replacing) if ahead else changes
             if len(now.encoded) != len(changes.encoded):  # some are in the index by now
@@ -689,7 +689,7 @@ class Index:
         """
         places, size = np.asarray(rows), self._current().files.rows
         if places.size and places.dtype.kind not in "iu":
-            raise TypeError(f"rows are {shown(rows)}; pass numbers of rows")
+            raise TypeError(f"rows are {quote(rows)}; pass numbers of rows")
         if len(wrong := places[(places < 0) | (places >= size)]):
             raise ValueError(f"row {wrong[0]} is not one of the {size:,} of this index, which are counted from 0")
         return self._current().table[places.astype(np.int64)]
@@ -941,7 +941,7 @@ def _conflict(before: Sequence[Sentence], after: Sequence[Sentence], *, replacin
 _Columns = Mapping[str, str | Iterable[str | None] | None]
 
 
-def _encoded(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
+def _encode_lists(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
     """The unit vectors of each list; on an accelerator the next list is computed while one is stored.
 
     Not on a CPU, which is busy anyway, and where an interrupt would wait for minutes until a list is done.
@@ -961,13 +961,13 @@ def _encoded(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
 def records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
     """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
     try:
-        given = checked(sentences)
+        given = check_texts(sentences)
     except TypeError as error:
         raise TypeError(f"sentences: {error}") from None
-    return _recorded(given, columns)
+    return _to_sentences(given, columns)
 
 
-def _recorded(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
+def _to_sentences(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
     parallel = {
         name: repeat(values) if isinstance(values, str) else iter(values)
         for name, values in columns.items()
@@ -982,11 +982,11 @@ def _recorded(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterato
             yield _clean(text, at)
             continue
         if not isinstance(text, str):
-            raise TypeError(f"sentences[{at}] is {shown(text)}, a {type(text).__name__}; pass strings")
+            raise TypeError(f"sentences[{at}] is {quote(text)}, a {type(text).__name__}; pass strings")
         translation = row.get("translations")
         other = row.get("translation_languages") if translation is not None else UNKNOWN
         one = _clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
-        yield one if "ids" in row else named([one])[0]
+        yield one if "ids" in row else identify([one])[0]
     for name, values in parallel.items():
         if not isinstance(values, repeat) and next(values, missing) is not missing:
             raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
@@ -1000,7 +1000,7 @@ def _clean(given: Sentence, at: int) -> Sentence:
     for name, kinds in _TYPES.items():
         value = getattr(given, name)
         if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
-            problem = f"the {name} is {shown(value)}, a {type(value).__name__}; pass a string"
+            problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
             raise TypeError(f"sentences[{at}]: {problem}")
     try:
         codes = [

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import CorpusError, shown
+from isoglot.core.errors import CorpusError, quote
 from isoglot.data.files import read_lines
 from isoglot.data.formats import (
     DOCUMENTS,
@@ -44,7 +44,7 @@ from isoglot.data.readers.aligned import read_moses
 from isoglot.data.readers.translations import read_tmx
 from isoglot.data.readers.tsv import IGNORED, SCORE
 from isoglot.index.store import Sentence
-from isoglot.index.units import named
+from isoglot.index.units import identify
 
 _PLAIN = {"id", "text", "language", "translation", "translation_language", SCORE}
 _MINED = {3: ("source", "target"), 5: ("source_id", "target_id", "source", "target")}  # columns after the score
@@ -64,7 +64,7 @@ def read_sentences(
     content even where the file has others. Raises `CorpusError` naming file and line.
     """
     units = _units(source, language, columns)
-    yield from chain.from_iterable(named(sentences, None if content_ids else key) for key, sentences in units)
+    yield from chain.from_iterable(identify(sentences, None if content_ids else key) for key, sentences in units)
 
 
 def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Iterator[_Unit]:
@@ -133,7 +133,7 @@ def _versions(texts: Sequence[str], languages: Sequence[str]) -> list[Sentence]:
 
 
 def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -> Iterator[_Unit]:
-    names, rows = read_table(path, columns, implied=_mined)
+    names, rows = read_table(path, columns, implied=_match_mined)
     names = _header(names, path)
     for number, cells in rows:
         row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.strip()}
@@ -147,7 +147,7 @@ def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -
             yield row.get("id"), _versions([*texts.values()], [*texts])
 
 
-def _mined(first: list[str]) -> list[str] | None:
+def _match_mined(first: list[str]) -> list[str] | None:
     """The columns of what `isoglot mine` writes as TSV, which has no header."""
     return [SCORE, *_MINED[len(first)]] if len(first) in _MINED and _is_number(first[0]) else None
 
@@ -163,7 +163,7 @@ def _header(names: list[str], path: str) -> list[str]:
             column = aside or next(languages)
             if column is None:
                 raise CorpusError(
-                    f"has the columns {shown(', '.join(names), quotes=False)}, and {shown(name, most=40)} is not a "
+                    f"has the columns {quote(', '.join(names), quotes=False)}, and {quote(name, most=40)} is not a "
                     "language; choose columns with --columns, as in --columns english=en,german=de or --columns name",
                     file=path,
                     line=1,

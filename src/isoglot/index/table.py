@@ -134,7 +134,7 @@ def nearest(
     if not k or not len(queries):
         return np.empty((len(queries), k), np.int64)
     place = accelerator(device) if len(queries) >= _MANY else None
-    blocks = _wanted_blocks(table, first, wanted)
+    blocks = _read_blocks(table, first, wanted)
     if place is not None:
         return np.asarray(wanted[torch_half("search.device").nearest(queries, blocks, k, place)])
     best = Best.empty(len(queries), k)
@@ -146,7 +146,7 @@ def nearest(
     return np.asarray(wanted[best.ids])
 
 
-def _wanted_blocks(table: Table, first: int, wanted: Rows) -> Iterator[tuple[int, Vectors]]:
+def _read_blocks(table: Table, first: int, wanted: Rows) -> Iterator[tuple[int, Vectors]]:
     """The vectors of the wanted rows, block by block, with the number of wanted rows before."""
     done = 0
     for start, block in table.blocks(first):

@@ -26,7 +26,7 @@ class Unit:
     content: int
 
 
-def named(sentences: Sequence[Sentence], key: str | None = None) -> list[Sentence]:
+def identify(sentences: Sequence[Sentence], key: str | None = None) -> list[Sentence]:
     """The sentences of a unit with its id; without one it is a digest of what they contain, whatever their order."""
     if not key:
         rows = sorted([one.language, one.text, one.translation_language, one.translation or ""] for one in sentences)

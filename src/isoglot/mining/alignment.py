@@ -152,7 +152,7 @@ def align(
         if output is not None:
             inputs = [model if isinstance(model, str | Path) else None, *files]
             write, _ = stack.enter_context(
-                formats.opened_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
+                formats.open_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
             )
         sides = []
         for at, (side, name) in enumerate(zip(given, NAMES, strict=True)):

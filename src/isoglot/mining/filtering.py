@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.data import Group
-from isoglot.data.files import atomic_write, check_outputs, metered
+from isoglot.data.files import atomic_write, check_outputs, meter
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import files_of
 from isoglot.data.readers.jsonl import json_line
@@ -42,7 +42,7 @@ Parts = tuple[Group | None, Group | None]  # what is kept of a group, and what i
 
 @dataclass
 class Filtered:
-    """The kept and the dropped parts of the groups, and the counts of `judged`."""
+    """The kept and the dropped parts of the groups, and the counts of `judge`."""
 
     kept: list[Group] = field(default_factory=list)
     dropped: list[Group] = field(default_factory=list)
@@ -55,10 +55,10 @@ def filter_pairs(
 ) -> Filtered:
     """Drop the sentences of pairs, or of larger groups, that are not translations, as judged by a model.
 
-    `pairs` are Groups or any data that `groups_of` takes; `settings` are those of `judged`.
+    `pairs` are Groups or any data that `groups_of` takes; `settings` are those of `judge`.
     """
     result = Filtered()
-    for retained, dropped in judged(model, groups_of(pairs, languages), counts=result.counts, **settings):
+    for retained, dropped in judge(model, groups_of(pairs, languages), counts=result.counts, **settings):
         result.kept += [retained] if retained else []
         result.dropped += [dropped] if dropped else []
     return result
@@ -86,8 +86,8 @@ def filter_file(
     size = sum(file.stat().st_size for file in files_of(pairs))
     with ExitStack() as opened:
         writers = [opened.enter_context(_writer(path)) if path else None for path in (output, dropped)]
-        opened.enter_context(metered(progress or (lambda *_: None), size))
-        for parts in judged(model, open_pairs(pairs, languages=languages, columns=columns), counts=counts, **settings):
+        opened.enter_context(meter(progress or (lambda *_: None), size))
+        for parts in judge(model, open_pairs(pairs, languages=languages, columns=columns), counts=counts, **settings):
             for write, part in zip(writers, parts, strict=True):
                 if write is not None and part is not None:
                     write(part)
@@ -111,7 +111,7 @@ def _writer(path: Path) -> Iterator[Callable[[Group], object]]:
 
 
 @check_arguments()
-def judged(
+def judge(
     model: Model | str | Path | None,
     groups: Iterable[Group],
     *,

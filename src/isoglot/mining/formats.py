@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import CorpusError, shown
+from isoglot.core.errors import CorpusError, quote
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, exclusive, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
@@ -115,13 +115,13 @@ class PairList(Sequence[PairT]):
         """
         target = Path(path)
         pair = languages_argument(languages, 2) or self.languages or languages_of(target, [])
-        with opened_output(target, format, pair, ids=ids, inputs=self._inputs()) as (write_pairs, _):
+        with open_output(target, format, pair, ids=ids, inputs=self._inputs()) as (write_pairs, _):
             write_pairs(self)
         return target
 
 
 @contextmanager
-def opened_output(
+def open_output(
     path: Path, form: str | None, languages: Languages, *, ids: bool, inputs: Sequence[Any]
 ) -> Iterator[tuple[Callable[[Iterable[MinedPair]], None], list[Path]]]:
     """A function that writes pairs to a file, and the files that it writes, checked and locked before the work.
@@ -134,7 +134,7 @@ def opened_output(
         raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
     if form == "moses" and languages is not None and languages[0] == languages[1]:
         raise ValueError("two Moses files of one language would have one name; choose another format")
-    files = written(path, form, languages, ids)
+    files = list_outputs(path, form, languages, ids)
     check_outputs(*files, inputs=inputs)
     with exclusive(path):
         yield partial(write, path, form, languages=languages, ids=ids), files
@@ -169,7 +169,7 @@ def languages_of(output: Path | None, files: Sequence[str]) -> Languages:
     return (codes[0], codes[-1]) if codes and codes[0] and codes[-1] else None
 
 
-def written(path: Path, form: str, languages: Languages, ids: bool) -> list[Path]:
+def list_outputs(path: Path, form: str, languages: Languages, ids: bool) -> list[Path]:
     """The files that a format writes."""
     if form != "moses":
         return [path]
@@ -217,7 +217,7 @@ def _write_tmx(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, 
 def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
     """`PATH.<source>` and `PATH.<target>`, line by line, and `PATH.scores`; with `ids` also `PATH.ids`."""
     with ExitStack() as stack:
-        streams = [stack.enter_context(atomic_write(one)) for one in written(path, "moses", languages, ids)]
+        streams = [stack.enter_context(atomic_write(one)) for one in list_outputs(path, "moses", languages, ids)]
         for pair in pairs:
             cells = [*map(one_line, (pair.source, pair.target)), f"{pair.score:.6f}"]
             cells.append(f"{pair.source_id}\t{pair.target_id}")
@@ -255,7 +255,7 @@ def gold_of(pairs: Any, x: Side, y: Side) -> list[tuple[int, int]]:
 
 
 def _wrong_gold(pairs: Any, at: int, given: Any, wanted: str) -> Exception:
-    problem = f"{shown(given)} is not {wanted}"
+    problem = f"{quote(given)} is not {wanted}"
     return CorpusError(problem, file=pairs, line=at) if is_file(pairs) else ValueError(f"gold[{at}]: {problem}")
 
 

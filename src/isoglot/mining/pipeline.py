@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from isoglot import search
 from isoglot.core.arguments import PositiveInt, Range, check_arguments, check_fields
-from isoglot.core.errors import EncoderError, shown
+from isoglot.core.errors import EncoderError, quote
 from isoglot.data.files import digest, work_folder
 from isoglot.data.splitting import splitter
 from isoglot.data.store import write_rows
@@ -253,7 +253,7 @@ def mine(
         inputs += [one for one in (*tables, gold) if is_file(one)]
         if path is not None:
             write, written = stack.enter_context(
-                formats.opened_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
+                formats.open_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
             )
             inputs += written
         folder = _open_work(stack, files, destination, inputs)
@@ -303,7 +303,7 @@ def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool 
     given: list[bool | list[str]] = []
     for at, some in enumerate(ids):
         if isinstance(some, str) or not isinstance(some, Iterable):
-            raise TypeError(f"ids[{at}] is {shown(some)}; {advice}")
+            raise TypeError(f"ids[{at}] is {quote(some)}; {advice}")
         names = list(some)
         if None in names:
             raise TypeError(f"ids[{at}][{names.index(None)}] is None; {advice}")
@@ -324,7 +324,7 @@ def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[A
         raise TypeError("mine takes a model or vectors, not both; pass None as the model")
     single = is_file(vectors) or getattr(vectors, "ndim", 0) == 2
     if not single and (isinstance(vectors, Mapping) or not isinstance(vectors, Iterable)):
-        raise TypeError(f"vectors is {shown(vectors)}; pass a table (N, D), or a .npy file, for each side")
+        raise TypeError(f"vectors is {quote(vectors)}; pass a table (N, D), or a .npy file, for each side")
     tables = [vectors] if single else list(vectors)
     if len(tables) != count:
         raise ValueError(f"{len(tables)} tables of vectors for {count} sides; pass one for each")
@@ -354,8 +354,8 @@ def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Ca
     if check == "script":
         return sentences.in_script_of(pair[at])
     if not callable(check):
-        raise ValueError(f'check_language is {shown(check)}; pass "script" or a function from text to language code')
-    return sentences.identified_as(pair[at], check)
+        raise ValueError(f'check_language is {quote(check)}; pass "script" or a function from text to language code')
+    return sentences.match_language(pair[at], check)
 
 
 @dataclass(frozen=True)
@@ -454,7 +454,7 @@ class _Work:
         settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": in_sentences}
         a, b = cast("NDArray[Any]", x), cast("NDArray[Any]", y)
         if computation.cluster is not None:
-            nearest = neighbours_shards(_mapped(x), _mapped(y), k, cluster=computation.cluster, **settings)
+            nearest = neighbours_shards(_map_file(x), _map_file(y), k, cluster=computation.cluster, **settings)
         elif computation.index is not None:
             began = time.monotonic()
             nearest = search.approximate(a, b, k, index=computation.index, probes=computation.probes, budget=budget)
@@ -465,7 +465,7 @@ class _Work:
         return search.others(nearest) if self.within else nearest
 
 
-def _mapped(vectors: Table) -> Table:
+def _map_file(vectors: Table) -> Table:
     """A memory map as its file, which the workers read; an array would be sent to each."""
     if isinstance(vectors, np.memmap) and vectors.filename:
         shards = open_shards(Path(vectors.filename))

@@ -25,12 +25,12 @@ import numpy as np
 from langcodes import Language
 from numpy.typing import NDArray
 
-from isoglot.core.errors import CorpusError, shown
+from isoglot.core.errors import CorpusError, quote
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.formats import TABLES, input_format, read_table, read_texts, text_column
 from isoglot.data.languages import canonical
-from isoglot.model.engine import checked
+from isoglot.model.engine import check_texts
 from isoglot.model.tokenizer import readable
 from isoglot.search.best import Ids
 from isoglot.search.pairs import Allowed
@@ -203,7 +203,7 @@ def _from_file(path: Path, ids: list[str] | None, columns: Mapping[str, str] | N
 def _from_list(texts: Iterable[str], name: str) -> Iterator[str]:
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"{name}[{place}] is {shown(text)}, a {type(text).__name__}; pass strings")
+            raise TypeError(f"{name}[{place}] is {quote(text)}, a {type(text).__name__}; pass strings")
         yield readable(text)
 
 
@@ -212,12 +212,12 @@ def side_argument(name: str, value: Any, example: str) -> Path | list[str]:
     if is_file(value):
         return Path(value)
     try:
-        given = checked(value)
+        given = check_texts(value)
     except TypeError as error:
         raise TypeError(f"{name}: {error}; pass a list of sentences or the name of a file, {example}") from None
     texts = list(given)
     if texts and not isinstance(texts[0], str):
-        raise TypeError(f"{name}[0] is {shown(texts[0])}, not a string; pass a list of sentences")
+        raise TypeError(f"{name}[0] is {quote(texts[0])}, not a string; pass a list of sentences")
     return texts
 
 
@@ -236,7 +236,7 @@ def allow_pairs(x: Side, y: Side, drop_identical: bool, length_ratio: float | No
     if not drop_identical and length_ratio is None:
         return None
 
-    def allowed(source: Ids, target: Ids) -> NDArray[np.bool_]:
+    def allow(source: Ids, target: Ids) -> NDArray[np.bool_]:
         passed: Any = np.True_
         if drop_identical:
             passed = x.hashes[source] != y.hashes[target]
@@ -245,7 +245,7 @@ def allow_pairs(x: Side, y: Side, drop_identical: bool, length_ratio: float | No
             passed = passed & (np.maximum(a, b) <= float(length_ratio) * np.minimum(a, b))
         return np.asarray(passed)
 
-    return allowed
+    return allow
 
 
 def in_script_of(language: str) -> Callable[[str], bool]:
@@ -267,7 +267,7 @@ def in_script_of(language: str) -> Callable[[str], bool]:
     return keep
 
 
-def identified_as(language: str, identify: Callable[[str], str]) -> Callable[[str], bool]:
+def match_language(language: str, identify: Callable[[str], str]) -> Callable[[str], bool]:
     """Whether a function from a sentence to a language code returns this language; scripts are not compared."""
     wanted = canonical(language).partition("_")[0]
     same = lru_cache(maxsize=1024)(lambda code: canonical(code).partition("_")[0] == wanted)

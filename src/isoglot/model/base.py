@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.errors import EncoderError, nearest, shown
+from isoglot.core.errors import EncoderError, nearest, quote
 from isoglot.core.plugins import torch_half
 from isoglot.core.progress import Progress, bar
 from isoglot.data.vectors import as_array, unit
@@ -212,7 +212,7 @@ class Model(Engine):
     @similarity_fn_name.setter
     def similarity_fn_name(self, value: str) -> None:
         if value != "cosine":
-            raise ValueError(f"similarity is the cosine, got {shown(value)}; for others, compute with the vectors")
+            raise ValueError(f"similarity is the cosine, got {quote(value)}; for others, compute with the vectors")
 
     @overload
     def encode(
@@ -313,7 +313,7 @@ class Model(Engine):
                 rows: Any = engine.encode_tokens(self, texts, plan, prompt=prompt, progress=tick)
             elif output is not None:
                 rows = encode_file(
-                    self, engine.checked(texts), output=output, prompt=prompt, workers=workers, progress=tick,
+                    self, engine.check_texts(texts), output=output, prompt=prompt, workers=workers, progress=tick,
                     **settings,
                 )  # fmt: skip
             else:
@@ -393,7 +393,7 @@ class Model(Engine):
         given = texts_or_vectors(side, "similarity")
         rows = np.asarray(self.encode(given)) if isinstance(given, list) else given
         if rows.ndim not in (1, 2):
-            raise TypeError(f"similarity takes texts or vectors (N, D), got {shown(side)}")
+            raise TypeError(f"similarity takes texts or vectors (N, D), got {quote(side)}")
         return np.atleast_2d(rows).astype(np.float32, copy=False)
 
 
@@ -424,7 +424,7 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     if hasattr(given, "__array__") and (table := as_array(given)).dtype.kind in "fiu":
         return table
     try:
-        texts = engine.checked(given)
+        texts = engine.check_texts(given)
     except TypeError as error:
         raise TypeError(f"{takes}: {error}") from None
     items = list(texts)
@@ -435,7 +435,7 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     with suppress(ValueError):  # rows of different lengths
         if not any(isinstance(row, str) for row in rows) and (table := np.asarray(rows)).dtype.kind in "fiu":
             return table
-    raise TypeError(f"{takes}, and item {other} is {shown(items[other])}")
+    raise TypeError(f"{takes}, and item {other} is {quote(items[other])}")
 
 
 def cache_key(model: Model, precision: str | None = None) -> str:

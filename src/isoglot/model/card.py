@@ -155,7 +155,7 @@ def describe(folder: str | Path, **facts: Any) -> Card:
     licences = facts.get("data")
     if isinstance(licences, Mapping):
         facts["data"] = [{**data.model_dump(), "licence": licences.get(data.name, data.licence)} for data in card.data]
-    card = configs.checked(folder / FILE, Card, {**card.model_dump(), **facts, "checksums": _checksums(folder)})
+    card = configs.check_value(folder / FILE, Card, {**card.model_dump(), **facts, "checksums": _checksums(folder)})
     _write(folder, card)
     return card
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator, model_validator
 
-from isoglot.core.errors import EncoderError, shown
+from isoglot.core.errors import EncoderError, quote
 
 # Bounds of a vector, a vocabulary or a sentence, and of the number of layers: memory is allocated by them.
 Size = Annotated[int, Field(gt=0, lt=1 << 24)]
@@ -96,7 +96,7 @@ class Pooling(_Strict):
     def _flags(self) -> Pooling:
         for key, value in (self.model_extra or {}).items():
             if key.startswith("pooling_mode_") and not isinstance(value, bool):
-                raise ValueError(f"{key} must be true or false, got {shown(value, most=60)}")
+                raise ValueError(f"{key} must be true or false, got {quote(value, most=60)}")
         return self
 
     @property
@@ -206,10 +206,10 @@ class Backbone(_Hub):
             if key in ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_decoder_layers") and (
                 type(value) is not int or not 0 < value <= 1000
             ):
-                raise ValueError(f"{key} must be a whole number from 1 to 1000, got {shown(value, most=60)}")
+                raise ValueError(f"{key} must be a whole number from 1 to 1000, got {quote(value, most=60)}")
             if key.lstrip("_").startswith(("attn_impl", "experts_impl")) and any(sign in str(value) for sign in "/:"):
                 raise ValueError(
-                    f"{key} is {shown(value, most=60)}, which names code of another repository; such code is not run"
+                    f"{key} is {quote(value, most=60)}, which names code of another repository; such code is not run"
                 )
         return config
 
@@ -225,7 +225,7 @@ class Tokenizer(_Hub):
 
 def read(path: Path, kind: type[Setting]) -> Setting:
     """A JSON file of a model folder, checked. Raises EncoderError."""
-    return checked(path, kind, read_json(path))
+    return check_value(path, kind, read_json(path))
 
 
 def read_if_there(path: Path, kind: type[Setting]) -> Setting:
@@ -233,7 +233,7 @@ def read_if_there(path: Path, kind: type[Setting]) -> Setting:
     return read(path, kind) if path.is_file() else kind()
 
 
-def checked(path: Path, kind: type[Setting], value: Any) -> Setting:
+def check_value(path: Path, kind: type[Setting], value: Any) -> Setting:
     """A value that was read from `path` as settings of a kind."""
     try:
         return kind.model_validate(value)
@@ -241,7 +241,7 @@ def checked(path: Path, kind: type[Setting], value: Any) -> Setting:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         why = first["msg"].removeprefix("Value error, ")
-        given = "" if first["type"] == "missing" or not first["loc"] else f" (got {shown(first['input'], most=60)})"
+        given = "" if first["type"] == "missing" or not first["loc"] else f" (got {quote(first['input'], most=60)})"
         raise EncoderError(f"{path}: {where}: {why}{given}; correct the file, or save the model again") from error
 
 

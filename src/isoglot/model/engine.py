@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.core.errors import EncoderError, shown
+from isoglot.core.errors import EncoderError, quote
 from isoglot.core.processes import run_ahead, start_worker
 from isoglot.core.progress import Progress
 from isoglot.data.tokens import Tokens, pack, padding_on
@@ -282,7 +282,7 @@ def plan(
     try:
         kind = np.dtype(dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"dtype must be a kind of float, such as float32 or float16, got {shown(dtype)}") from error
+        raise TypeError(f"dtype must be a kind of float, such as float32 or float16, got {quote(dtype)}") from error
     if kind.kind != "f":
         raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")
     unit = model.normalizes if normalize_embeddings is None else normalize_embeddings
@@ -297,7 +297,7 @@ def plan(
 def encode(model: Engine, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
     """Vectors (N, D) of N texts, or (D,) of a string. `engaged` is passed to `engine`."""
     single = isinstance(texts, str)
-    given = checked(texts)
+    given = check_texts(texts)
     with engine(model, asked, **engaged) as blocks:
         rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grow_array(blocks, given, asked)
     return rows[0] if single else rows
@@ -309,7 +309,7 @@ def encode_tokens(
     """The states (T, H) of the T tokens of each text, as a list; those of a string alone."""
     model = model.at(asked.precision).evaluating()
     rows: list[Rows] = []
-    with closing(windows(checked(texts), asked.window, partial(model.tokenize, prompt=prompt))) as parts:  # type: ignore[type-var]
+    with closing(windows(check_texts(texts), asked.window, partial(model.tokenize, prompt=prompt))) as parts:  # type: ignore[type-var]
         for part in parts:
             lengths = part.tokens.lengths
             states: list[Any] = [None] * len(lengths)
@@ -323,7 +323,7 @@ def encode_tokens(
     return rows[0] if isinstance(texts, str) else rows
 
 
-def checked(texts: object) -> Iterable[str]:
+def check_texts(texts: object) -> Iterable[str]:
     """The texts as an iterable of strings. Raises TypeError for anything else than a string or an iterable."""
     if isinstance(texts, str):
         return [texts]

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from isoglot.core import environment
-from isoglot.core.errors import EncoderError, nearest, shown
+from isoglot.core.errors import EncoderError, nearest, quote
 from isoglot.model import packaged
 
 ADAPTER = "adapter"  # folder of a saved adapter inside that of its merged model
@@ -28,7 +28,7 @@ def find(name: str, *, allow_download: bool = False) -> Path:
     try:
         is_folder, is_file = Path(name).is_dir(), Path(name).is_file()
     except OSError as error:  # a name that is too long
-        raise EncoderError(f"{shown(name)}: can't be the name of a model: {error.strerror}") from error
+        raise EncoderError(f"{quote(name)}: can't be the name of a model: {error.strerror}") from error
     if is_folder:
         return Path(name)
     if is_file:

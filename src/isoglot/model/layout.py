@@ -32,7 +32,7 @@ from isoglot.data.files import (
 )
 from isoglot.model import configs, packed
 from isoglot.model.configs import read_json as read_json
-from isoglot.model.tokenizer import SavedTokenizer, unpadded
+from isoglot.model.tokenizer import SavedTokenizer, suspend_padding
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -242,7 +242,7 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
 
 def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
     """tokenizer.json with truncation at `max_length` and without padding."""
-    with unpadded(tokenizer, max_length):
+    with suspend_padding(tokenizer, max_length):
         tokenizer.save(str(folder / "tokenizer.json"))
 
 
@@ -313,7 +313,7 @@ def read_modules(folder: Path) -> list[Module]:
 
 def settings_of(module: Module, kind: type[configs.Setting]) -> configs.Setting:
     """The settings of a module, checked."""
-    return configs.checked(module.folder / "config.json", kind, module.config)
+    return configs.check_value(module.folder / "config.json", kind, module.config)
 
 
 def read_settings(folder: Path) -> configs.Settings:

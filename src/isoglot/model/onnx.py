@@ -23,7 +23,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import configs, layout, pieces
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
-from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
+from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer, tokenize_ragged
 
 
 class Graph:
@@ -102,10 +102,10 @@ class OnnxModel(Model):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text without tokens becomes one padding token."""
-        texts = prompted(texts, prompt, self.prompt)
+        texts = add_prompt(texts, prompt, self.prompt)
         if self._pieces is not None:
             return self._pieces.tokenize(texts, max_length=self.max_length)
-        return ragged(self.tokenizer, texts, max_length=self.max_length, special=True, filler=self.pad)
+        return tokenize_ragged(self.tokenizer, texts, max_length=self.max_length, special=True, filler=self.pad)
 
     def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
         """The vectors, which are computed at once."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import shown
+from isoglot.core.errors import quote
 from isoglot.data.vectors import as_array, not_finite
 
 OUTPUT_PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
@@ -33,7 +33,7 @@ def find_ranges(vectors: Any) -> NDArray[np.float32]:
     """
     table = as_array(vectors)
     if table.ndim != 2 or not len(table) or table.dtype.kind not in "fiu":
-        raise ValueError(f"calibration needs vectors (N, D), got {shown(vectors)}")
+        raise ValueError(f"calibration needs vectors (N, D), got {quote(vectors)}")
     return np.stack([table.min(axis=0), table.max(axis=0)]).astype(np.float32)
 
 
@@ -53,7 +53,7 @@ def quantize_vectors(vectors: Any, kind: str, *, calibration: Any = None) -> NDA
     check_output_precision(kind)
     table = as_array(vectors)
     if table.ndim not in (1, 2) or table.dtype.kind not in "fiu":
-        raise ValueError(f"vectors must be numbers (N, D) or (D,), got {shown(vectors)}")
+        raise ValueError(f"vectors must be numbers (N, D) or (D,), got {quote(vectors)}")
     rows = np.atleast_2d(table)
     if len(bad := not_finite(rows)):
         raise ValueError(f"row {bad[0]} of the vectors contains NaN or infinity")

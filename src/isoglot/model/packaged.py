@@ -98,7 +98,7 @@ class PackagedModel:
     languages: int = 0
 
 
-def included() -> list[str]:
+def list_models() -> list[str]:
     """The names of our own models."""
     folders = [path.name for path in INCLUDED.iterdir() if path.is_dir()] if INCLUDED.is_dir() else []
     return sorted(folders, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
@@ -106,13 +106,13 @@ def included() -> list[str]:
 
 def names() -> list[str]:
     """The names of all packaged models, our own first."""
-    return [*included(), *SOURCES]
+    return [*list_models(), *SOURCES]
 
 
 def models() -> list[PackagedModel]:
     """Every named model, our own first, whether its packages are installed, and whether it has been converted."""
     return [
-        *map(_describe_included, included()),
+        *map(_describe_included, list_models()),
         *(
             PackagedModel(
                 name, " + ".join(package.name for package in source.packages), source.what, source.dim, source.licence,
@@ -139,7 +139,7 @@ def get(name: str) -> Path:
 
     Raises EncoderError if the name is unknown, its package is not installed, or a file is not the expected one.
     """
-    if name in included():
+    if name in list_models():
         return INCLUDED / name
     if name not in SOURCES:
         raise EncoderError(f"unknown packaged model {name!r}; {nearest(name, names())}")

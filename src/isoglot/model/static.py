@@ -14,7 +14,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import layout, packed, words
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
-from isoglot.model.tokenizer import digest, disable_extras, prompted, require_tokenizer
+from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -66,7 +66,7 @@ class StaticModel(Model):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""
-        return words.tokenize(self.tokenizer, prompted(texts, prompt, self.prompt), max_length=self.max_length)
+        return words.tokenize(self.tokenizer, add_prompt(texts, prompt, self.prompt), max_length=self.max_length)
 
     def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
         """The means, which are computed at once. Texts of equal length are summed together."""

@@ -142,7 +142,7 @@ def _alphabet(texts: Sequence[str], size: int, *, lowercase: bool) -> list[str]:
     return [chr(code) for code in order[:size].tolist()] if counts[order[size]] else []
 
 
-def ragged(
+def tokenize_ragged(
     tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int, special: bool = False, filler: int | None = None
 ) -> Tokens:
     """Token ids of each text, at most `max_length`, with or without special tokens.
@@ -153,7 +153,7 @@ def ragged(
     ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(texts), _BLOCK):
         block = list(texts[start : start + _BLOCK])
-        with unpadded(tokenizer, max_length):
+        with suspend_padding(tokenizer, max_length):
             try:
                 encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
             except (TypeError, UnicodeEncodeError):
@@ -191,14 +191,14 @@ def disable_extras(tokenizer: Tokenizer) -> None:
         tokenizer.model.dropout = None
 
 
-def prompted(texts: Sequence[str], prompt: str | None, default: str) -> Sequence[str]:
+def add_prompt(texts: Sequence[str], prompt: str | None, default: str) -> Sequence[str]:
     """The texts with `prompt` before each, or with an encoder's `default` one if that is None."""
     before = default if prompt is None else prompt
     return [before + text for text in texts] if before else texts
 
 
 @contextmanager
-def unpadded(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
+def suspend_padding(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
     """A block in which the tokenizer cuts at `max_length` and pads nothing; afterwards its settings are restored.
 
     These settings are the tokenizer's own, so that a block is for one thread at a time: encoders of different lengths
@@ -239,7 +239,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
 
 def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:
     """Hexadecimal digest of all that decides the ids of a text."""
-    with unpadded(tokenizer, max_length):
+    with suspend_padding(tokenizer, max_length):
         text = tokenizer.to_str() + "\0" + prompt
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

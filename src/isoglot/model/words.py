@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from isoglot.data.tokens import Tokens, concatenate
-from isoglot.model.tokenizer import SPACE, SPLITS, ragged, unpadded
+from isoglot.model.tokenizer import SPACE, SPLITS, suspend_padding, tokenize_ragged
 
 _FEWEST = 64  # texts; fewer are left to the tokenizer, since the first look at its vocabulary takes longer
 _BLOCK = 4_096  # texts at a time
@@ -34,15 +34,17 @@ _NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip"}
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> Tokens:
-    """The same as `ragged` without special tokens, faster where words occur again."""
+    """The same as `tokenize_ragged` without special tokens, faster where words occur again."""
     if len(texts) < _FEWEST:
-        return ragged(tokenizer, texts, max_length=max_length)
+        return tokenize_ragged(tokenizer, texts, max_length=max_length)
     parts = []
     for start in range(0, len(texts), _BLOCK):
         block = texts[start : start + _BLOCK]
         tokens, is_odd = _look_up(tokenizer, block, max_length)
         if is_odd.any():
-            odd = ragged(tokenizer, [block[row] for row in is_odd.nonzero()[0].tolist()], max_length=max_length)
+            odd = tokenize_ragged(
+                tokenizer, [block[row] for row in is_odd.nonzero()[0].tolist()], max_length=max_length
+            )
             order = np.argsort(np.argsort(is_odd, kind="stable"), kind="stable")
             tokens = concatenate([tokens, odd]).select(order)
         parts.append(tokens)
@@ -51,7 +53,7 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> 
 
 def _look_up(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> tuple[Tokens, NDArray[np.bool_]]:
     """The ids of the texts whose words are all remembered, and for every text whether it is not one of these."""
-    with unpadded(tokenizer, _WHOLE):  # one thread at a time, and none during a fork
+    with suspend_padding(tokenizer, _WHOLE):  # one thread at a time, and none during a fork
         steps = (tokenizer.normalizer, tokenizer.pre_tokenizer)  # what may be changed in a tokenizer that is in use
         description = (*(step and step.__getstate__() for step in steps), tokenizer.get_vocab_size())
         memory = _memories.get(tokenizer)
@@ -119,7 +121,7 @@ class _Memory:
         lines = [words[start : start + _LINE] for start in range(0, len(words), _LINE)]
         try:
             encodings = tokenizer.encode_batch_fast([" ".join(line) for line in lines], add_special_tokens=False)
-        except Exception:  # the library's class for all errors: `ragged` meets it again, and reports it
+        except Exception:  # the library's class for all errors: `tokenize_ragged` meets it again, and reports it
             return
         parts, learnt = [self.words], list[str]()
         for line, encoding in zip(lines, encodings, strict=True):

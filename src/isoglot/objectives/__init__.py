@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.core.errors import RecipeError, nearest, quote
 from isoglot.core.options import check_values
 from isoglot.core.plugins import Registry
 from isoglot.encoders.base import Encoder
@@ -62,12 +62,12 @@ __all__ = [
 def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -> None:
     """Raise RecipeError unless `name` is an objective and every option one of its keyword arguments, of its type."""
     if name not in OBJECTIVES:
-        raise RecipeError(f"{where}.name: unknown objective {shown(name)}; {nearest(name, OBJECTIVES)}")
+        raise RecipeError(f"{where}.name: unknown objective {quote(name)}; {nearest(name, OBJECTIVES)}")
     settings = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key not in HANDED]
     for key, value in options.items():
         if key not in settings:
             raise RecipeError(
-                f"{where}.{key}: {name} has no such setting (value {shown(value)}); {nearest(key, settings)}"
+                f"{where}.{key}: {name} has no such setting (value {quote(value)}); {nearest(key, settings)}"
             )
     check_values(OBJECTIVES[name].__init__, options, where=where)
 

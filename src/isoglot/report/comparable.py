@@ -19,7 +19,7 @@ def key(score: Score) -> Key:
     return score.task, score.metric, score.subset
 
 
-def wanted(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
+def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
     """Tasks and metrics of any system to compare, in their order. Raises `EvaluationError` for one that all lack."""
     metrics_of: dict[str, list[str]] = {}
     for task, metric, _ in (name for runs in scores for run in runs for name in run):

@@ -37,7 +37,7 @@ def row_subset(grid: Grid, place: int) -> str | None:
     return None if average and not any(map(is_language, name.split("-"))) else name
 
 
-def called(subset: str) -> str:
+def shorten(subset: str) -> str:
     """A subset's name, shortened when it names many languages."""
     parts = subset.split("-")
     return subset if len(parts) <= _PARTS else f"{len(parts)} languages ({parts[0]} … {parts[-1]})"
@@ -68,5 +68,5 @@ ENVIRONMENT = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
-ENVIRONMENT.globals |= {"row_subset": row_subset, "called": called}
+ENVIRONMENT.globals |= {"row_subset": row_subset, "called": shorten}
 ENVIRONMENT.globals |= {"languages_in": languages_in, "coded_columns": _CODED}

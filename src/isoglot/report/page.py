@@ -22,9 +22,9 @@ from isoglot.data.files import atomic_write
 from isoglot.data.languages import among, canonical_list, english_name, is_language, tag
 from isoglot.report import charts
 from isoglot.report.comparable import alike
-from isoglot.report.html import ENVIRONMENT, Tables, called, facts, languages_in
+from isoglot.report.html import ENVIRONMENT, Tables, facts, languages_in, shorten
 from isoglot.report.plot import Sentence, picture
-from isoglot.report.tables import MANY, Grid, by_language, counted, labelled, scale, shown, side_by_side
+from isoglot.report.tables import MANY, Grid, by_language, format_value, list_names, name_metric, scale, side_by_side
 
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
 # A task with at most `_FEW_SUBSETS` is shown completely in the summary, of others the first `_FIRST`.
@@ -134,7 +134,7 @@ def page(
     tasks = list(dict.fromkeys(score.task for result in results for score in result))
     return charts.plain(
         ENVIRONMENT.get_template("page.html").render(
-            title=title or title_of([*models], tasks), facts=facts(lines, counted(tasks)), sections=sections,
+            title=title or title_of([*models], tasks), facts=facts(lines, list_names(tasks)), sections=sections,
             comparison=comparison, several=len(models) > 1,
         )
     )  # fmt: skip
@@ -213,10 +213,10 @@ def _summary(mains: Sequence[Measure], models: Models) -> Block:
         for number, subset in enumerate(list(chosen)[:most]):
             place = [row[0] for row in grid.rows].index(subset)
             every = {score.over for score in chosen[subset] if score}
-            over = f" over {counted(every.pop(), most=3)}" if len(every) == 1 and () not in every else ""
-            task = measure.task if number else f"{measure.task} {labelled(measure.any)}"
+            over = f" over {list_names(every.pop(), most=3)}" if len(every) == 1 and () not in every else ""
+            task = measure.task if number else f"{measure.task} {name_metric(measure.any)}"
             bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
-            rows.append((task, called(subset) + over, *grid.rows[place][1:]))
+            rows.append((task, shorten(subset) + over, *grid.rows[place][1:]))
         if more := len(chosen) - most:
             rows.append((measure.task, f"{more:,} more, below", *[""] * (len(models) + 1)))
     grid = Grid("Summary", ("task", "subset", *models, "n"), tuple(rows), frozenset(bold))
@@ -259,7 +259,9 @@ def _languages(mains: Sequence[Measure], names: Sequence[str], seen: Collection[
         shown_tasks.add(measure.task)
         for place in range(1, len(names)) if len(names) > 1 else (0,):
             if bars := list(_bars(measure, rows, place, seen)):
-                title = f"{measure.task}, {labelled(measure.any)}" + (f": {names[place]} − {names[0]}" if place else "")
+                title = f"{measure.task}, {name_metric(measure.any)}" + (
+                    f": {names[place]} − {names[0]}" if place else ""
+                )
                 yield _draw_bars(title, _describe(measure, bars, changes=place > 0), bars)
 
 
@@ -272,7 +274,7 @@ def _draw_bars(title: str, note: str, bars: Sequence[Bar]) -> Block:
     def share(value: float) -> str:
         return f"{100 * (value - low) / (high - low):.2f}%"
 
-    width = 1 + min(26, max(len(f"{called(bar.label)} {languages_in(bar.label)}") for bar in bars))
+    width = 1 + min(26, max(len(f"{shorten(bar.label)} {languages_in(bar.label)}") for bar in bars))
     return "bars", title, note, bars, width, share
 
 
@@ -286,7 +288,7 @@ def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> It
         value = other.value - base.value if place else base.value
         margin = margin_of(base, other) if place else margin_of(base)
         margin = None if margin is None else scale(unit) * margin
-        text = shown(value, unit, sign=place > 0)
+        text = format_value(value, unit, sign=place > 0)
         made.append(Bar(subset, scale(unit) * value, text, is_seen(subset, seen), margin))
     turn = 1 if measure.any.lower_is_better else -1
     yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
@@ -297,7 +299,7 @@ def _describe(measure: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
     parts = []
     for seen, word in ((None, ""), (True, "seen "), (False, "unseen ")):
         if values := [bar.value for bar in bars if bar.seen is seen]:
-            mean = shown(float(np.mean(values)) / scale(measure.any.unit), measure.any.unit, sign=changes)
+            mean = format_value(float(np.mean(values)) / scale(measure.any.unit), measure.any.unit, sign=changes)
             noun = f"{word}{kind}{'s' if len(values) > 1 else ''}"
             parts.append(f"{len(values)} {noun}, mean {'change ' if changes else ''}{mean}")
     if changes:
@@ -364,7 +366,7 @@ def _similarity(models: Models) -> Iterator[Block]:
         caption = title
         if [row[0] for row in first.rows] != list(first.columns[1:]):  # rows are the sentences of one group
             metric = score.metric.partition("/")[0]
-            caption = f"{score.task}, {called(score.subset)}: {metric} within one group of translations"
+            caption = f"{score.task}, {shorten(score.subset)}: {metric} within one group of translations"
         for (name, _, detail), values in zip(entries, tables, strict=True):
             codes, rows = list(detail.columns[1:]), [str(row[0]) for row in detail.rows]
             if len(codes) > _WIDE:  # in the order of the first model, if it has the same languages
@@ -404,7 +406,7 @@ def _maps(models: Models) -> Iterator[Block]:
             source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
             sizes = Counter(point.group for point in points)
             joined = {group for group, size in sizes.items() if group and size > 1}
-            caption = f"{score.task}, {called(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
+            caption = f"{score.task}, {shorten(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
             codes = dict.fromkeys(point.language for point in points)
             alt = f"{caption}, {name}; languages: {', '.join(codes)}"
             listed = [(point.group, point.language, point.text) for point in points if point.group in joined]
@@ -435,7 +437,7 @@ def _group_details(models: Models, kind: str) -> dict[str, list[tuple[str, Score
             details = [detail for detail in score.details if detail.kind == kind and detail.rows]
             for place, detail in enumerate(details, 1):
                 more = f", {place}" if len(details) > 1 else ""
-                title = f"{score.task}, {called(score.subset)}, {labelled(score)}{more}"
+                title = f"{score.task}, {shorten(score.subset)}, {name_metric(score)}{more}"
                 titles.setdefault(title, []).append((name, score, detail))
     return titles
 
@@ -454,7 +456,7 @@ def _details(models: Models, *kinds: str) -> Iterator[Block]:
     for task, subsets in tasks.items():
         yield "heading", task
         for subset, entries in subsets.items():
-            yield "fold", called(subset), [_detail(*entry, most) for entry in entries], False, subset
+            yield "fold", shorten(subset), [_detail(*entry, most) for entry in entries], False, subset
 
 
 def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:

@@ -28,7 +28,7 @@ from isoglot.data.languages import UNKNOWN, canonical_list, english_name
 from isoglot.data.vectors import not_finite, unit
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, save
 from isoglot.report.html import ENVIRONMENT, facts
-from isoglot.report.tables import counted
+from isoglot.report.tables import list_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,7 +154,7 @@ class SentenceMap:
             go: Any = importlib.import_module("plotly.graph_objects")
         except ImportError as error:
             raise EvaluationError('interactive maps need plotly: pip install "isoglot[plot]"') from error
-        drawing, groups, centres = go.Figure(), _joined(self.sentences), _centres(self.sentences, self.places)
+        drawing, groups, centres = go.Figure(), _group_sentences(self.sentences), _centres(self.sentences, self.places)
         size = 10 if len(self.sentences) <= 300 else 7 if len(self.sentences) <= 3000 else 5
         for place, members in enumerate(_kinds(self.sentences).values()):
             style = {"legendgroup": str(place), "name": escape(plain(_legend(self.sentences[members[0]]))) or "(none)"}
@@ -200,7 +200,7 @@ class SentenceMap:
         drawing = self.figure().to_html(
             full_html=False, include_plotlyjs=True, div_id="map", config=options, default_height="100%"
         )
-        languages = counted([_named(code) for code in dict.fromkeys(one.language for one in self.sentences)])
+        languages = list_names([_name_language(code) for code in dict.fromkeys(one.language for one in self.sentences)])
         data = f"{len(self.sentences):,} sentences, {languages}"
         about = {"title": self.title, "note": self.note, "facts": facts([self.model], data)}
         page = ENVIRONMENT.get_template("map.html").render(about, drawing=drawing)
@@ -355,7 +355,7 @@ def draw(
     """
     from matplotlib.collections import LineCollection
 
-    kinds, groups, centres = _kinds(sentences), _joined(sentences), _centres(sentences, places)
+    kinds, groups, centres = _kinds(sentences), _group_sentences(sentences), _centres(sentences, places)
     names = {kind: plain(_legend(sentences[members[0]]))[:30] or "(none)" for kind, members in kinds.items()}
     coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
     columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))
@@ -416,25 +416,25 @@ def _kinds(sentences: Sequence[Sentence], key: str = "kind") -> dict[str, list[i
     return kinds
 
 
-def _joined(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
+def _group_sentences(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
     """The places of the sentences of each group that has two or more."""
     return {group: members for group, members in _kinds(sentences, "group").items() if group and len(members) > 1}
 
 
 def _centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
     """The centre of its group for each joined sentence; short lines show that the sentences of a group are close."""
-    every = _joined(sentences).values()
+    every = _group_sentences(sentences).values()
     return {member: middle for members in every for middle in [places[members].mean(axis=0)] for member in members}
 
 
-def _named(language: str) -> str:
+def _name_language(language: str) -> str:
     """A code with the name of its language."""
     return f"{language} {english_name(language)}".rstrip()
 
 
 def _legend(sentence: Sentence) -> str:
     """The kind of a sentence; of a language, with its name."""
-    return _named(sentence.kind) if sentence.kind == sentence.language else sentence.kind
+    return _name_language(sentence.kind) if sentence.kind == sentence.language else sentence.kind
 
 
 def _hover(sentences: Sequence[Sentence], place: int, groups: Mapping[str, Sequence[int]]) -> str:
@@ -443,7 +443,7 @@ def _hover(sentences: Sequence[Sentence], place: int, groups: Mapping[str, Seque
     lines = []
     for member in [place, *others[:11]]:
         one = sentences[member]
-        name = _named(one.language)
+        name = _name_language(one.language)
         name += "" if one.kind in (one.language, "language unknown") else f" · {one.kind}"
         words = textwrap.wrap(plain(one.text)[:400], 70) or ['""']
         text = "<br>".join(escape(line) for line in words)

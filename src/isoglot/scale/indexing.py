@@ -127,13 +127,13 @@ def merge_shards(
         encoder = origin.load(None if model is None else str(model), device="cpu")
         if not Index.exists(folder):
             Index.create(folder, origin, kind=kind or "flat", model=encoder).close()
-        sentences, encoding = _stored([*shards.values()])
+        sentences, encoding = _read_shards([*shards.values()])
         return Index.build(
             encoder, sentences, folder=folder, kind=kind, encoding=encoding, progress=progress, report=report
         )
 
 
-def _stored(shards: Sequence[Index]) -> tuple[Iterator[Sentence], Encoding]:
+def _read_shards(shards: Sequence[Index]) -> tuple[Iterator[Sentence], Encoding]:
     """The sentences of shards, and what passes their vectors to the index that they are added to."""
     read = deque[tuple[str, Vectors]]()
 
@@ -172,11 +172,11 @@ def _share(
     note = Path(f"{folder}.shards") / f"{shard[0]}-of-{shard[1]}.json"
     made_of = {"sentences": checksum.hexdigest(), "pieces": total}
 
-    def recorded() -> Iterator[Sentence]:  # begun when the model and the arguments have been checked
+    def record() -> Iterator[Sentence]:  # begun when the model and the arguments have been checked
         write_record(note, made_of)
         yield from (one for piece in pieces for unit in piece for one in unit.sentences)
 
-    return note, made_of, recorded()
+    return note, made_of, record()
 
 
 def _pieces(sentences: Iterable[str | Sentence], columns: dict[str, Any]) -> Iterator[list[Unit]]:

@@ -63,7 +63,7 @@ def run(
         for number, piece in enumerate(pieces):
             yield number, function(*shared, *piece)
         return
-    with _connected(cluster) as ray:
+    with _connect(cluster) as ray:
         yield from _on_ray(ray, function, pieces, cluster, shared, ordered, most)
 
 
@@ -139,7 +139,7 @@ def _result(ray: Any, reference: Any, cluster: Cluster) -> Any:
 
 
 @contextmanager
-def _connected(cluster: Cluster) -> Iterator[Any]:
+def _connect(cluster: Cluster) -> Iterator[Any]:
     """Ray, connected; what was started or connected here ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the future default, to silence the warning

@@ -27,7 +27,7 @@ from isoglot.data.batch import send
 from isoglot.model.engine import available_cores
 from isoglot.search import best
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
-from isoglot.search.exact import Metric, load, padded
+from isoglot.search.exact import Metric, load, round_up
 
 SIDE = 16_384  # maximum rows and columns of a tile, 1 GiB of scores: few enough rows to choose from, for each product
 CHOICE = 1 << 26  # maximum scores of a tile from which the best are chosen, in the groups of all rows
@@ -110,8 +110,8 @@ def tile_shape(n: int, m: int, dim: int, k: int) -> tuple[int, int, int]:
     side = SIDE
     while side > GROUP and side * min(side, k * (GROUP + 1)) > CHOICE:
         side //= 2
-    height, width = min(side, padded(n, GROUP)), min(side, padded(m, GROUP))
-    return height, width, min(max(1, STRIPE // (dim * width)) * width, padded(m, width))
+    height, width = min(side, round_up(n, GROUP)), min(side, round_up(m, GROUP))
+    return height, width, min(max(1, STRIPE // (dim * width)) * width, round_up(m, width))
 
 
 def search(

@@ -41,20 +41,20 @@ def tile_shape(n: int, m: int, dim: int, k: int, budget: int, *, workers: int = 
 
     Raises `ValueError` for a budget too small for the smallest tile.
     """
-    height, width = min(ROWS, padded(n, COLUMN_GROUP)), min(COLUMNS, padded(m, ROW_GROUP))
+    height, width = min(ROWS, round_up(n, COLUMN_GROUP)), min(COLUMNS, round_up(m, ROW_GROUP))
     while (need := _memory(height, width, dim, k, workers)) > budget:
         if height > COLUMN_GROUP and height >= width // 2:
-            height = padded(height // 2, COLUMN_GROUP)
+            height = round_up(height // 2, COLUMN_GROUP)
         elif width > ROW_GROUP:
-            width = padded(width // 2, ROW_GROUP)
+            width = round_up(width // 2, ROW_GROUP)
         elif height > COLUMN_GROUP:
-            height = padded(height // 2, COLUMN_GROUP)
+            height = round_up(height // 2, COLUMN_GROUP)
         else:
             raise ValueError(f"a memory budget of {budget} bytes is too small; the smallest tile needs {need}")
     return height, width
 
 
-def padded(size: int, group: int) -> int:
+def round_up(size: int, group: int) -> int:
     """The next multiple of a group, at least one."""
     return max(1, -(-size // group)) * group
 

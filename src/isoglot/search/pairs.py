@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.errors import nearest, shown
+from isoglot.core.errors import nearest, quote
 from isoglot.search.best import Ids
 from isoglot.search.checkpoint import Checkpoint
 from isoglot.search.exact import BUDGET, Neighbours, neighbours
@@ -145,14 +145,14 @@ def choose(
     if within:
         return _choose_within(hits, margin, direction, allowed)
     if not hits.forward_ids.size:
-        return ordered(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        return sort_pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     allows = allowed or (lambda source, target: np.ones(np.broadcast_shapes(source.shape, target.shape), np.bool_))
     source, target, score = _best(hits.forward_scores, hits.forward_ids, hits.backward_scores, margin, allows)
-    forward = ordered(source, target, score)
+    forward = sort_pairs(source, target, score)
     target, source, score = _best(
         hits.backward_scores, hits.backward_ids, hits.forward_scores, margin, lambda row, other: allows(other, row)
     )
-    return DIRECTIONS[direction](forward, ordered(source, target, score))
+    return DIRECTIONS[direction](forward, sort_pairs(source, target, score))
 
 
 def _best(
@@ -169,7 +169,7 @@ def _best(
     return rows[has_candidate], ids[rows, best][has_candidate], top[has_candidate, 0]
 
 
-def ordered(source: Ids, target: Ids, score: Doubles) -> Pairs:
+def sort_pairs(source: Ids, target: Ids, score: Doubles) -> Pairs:
     """These pairs, best first; of equal scores by source, then by target."""
     order = np.lexsort((target, source, -score))
     return Pairs(source[order], target[order], score[order])
@@ -183,7 +183,7 @@ def _intersection(forward: Pairs, backward: Pairs) -> Pairs:
 
 
 def _max(forward: Pairs, backward: Pairs) -> Pairs:
-    pool = ordered(
+    pool = sort_pairs(
         np.concatenate([forward.source, backward.source]),
         np.concatenate([forward.target, backward.target]),
         np.concatenate([forward.score, backward.score]),
@@ -234,7 +234,7 @@ def _choose_within(hits: Neighbours, margin: str, direction: str, allowed: Allow
     pairs = choose(hits, margin=margin, direction=agreed, allowed=allowed)
     sides = np.stack([np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)])
     sides, first = np.unique(sides, axis=1, return_index=True)
-    once = ordered(sides[0], sides[1], pairs.score[first])
+    once = sort_pairs(sides[0], sides[1], pairs.score[first])
     return greedy(once, shared=True) if direction == "max" else once
 
 
@@ -261,7 +261,7 @@ def hard_negatives(
     columns = [np.asarray(column) for column in gold] if isinstance(gold, tuple | list) else []
     is_numbers = all(column.dtype.kind in "iu" or not column.size for column in columns)
     if len(columns) != 2 or columns[0].ndim != 1 or columns[0].shape != columns[1].shape or not is_numbers:
-        raise TypeError(f"gold must be two lists of equally many row numbers, got {shown(gold)}")
+        raise TypeError(f"gold must be two lists of equally many row numbers, got {quote(gold)}")
     source, target = (column.astype(np.int64) for column in columns)
     if len(source) and (min(source.min(), target.min()) < 0 or source.max() >= len(x) or target.max() >= len(y)):
         raise ValueError(f"gold contains a pair outside the tables of {len(x)} and {len(y)} rows")

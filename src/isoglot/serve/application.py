@@ -163,7 +163,7 @@ class _Shared:
         try:
             done, _ = await asyncio.wait([future], timeout=min(_PATIENCE, self.limits.work))
             if not done:
-                gone = asyncio.ensure_future(_disconnected(request))
+                gone = asyncio.ensure_future(_await_disconnect(request))
                 either: set[asyncio.Future[Any]] = {future, gone}
                 left = max(0.0, self.limits.work - _PATIENCE)
                 done, _ = await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
@@ -242,13 +242,13 @@ def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | No
 
 def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, effort: int | None) -> list[Route]:
     @lru_cache(1)
-    def described(sentences: int, kind: str, _changes: int) -> bytes:
+    def describe(sentences: int, kind: str, _changes: int) -> bytes:
         languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.languages().items()]
         return as_json({"model": model, "sentences": sentences, "kind": kind, "languages": languages})
 
     async def about(_request: Request) -> Response:
         state = await shared.in_thread(shared.limits.small, lambda: (len(index), index.kind, index.changes))
-        return reply(await shared.in_thread(shared.limits.small, described, *state))
+        return reply(await shared.in_thread(shared.limits.small, describe, *state))
 
     def find(searches: list[tuple[str, _Way]]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
@@ -314,7 +314,7 @@ def _always(body: bytes, kind: str = "application/json") -> Callable[[Request], 
     return answer
 
 
-async def _disconnected(request: Request) -> None:
+async def _await_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

@@ -45,7 +45,7 @@ def serve(
     if the address can't be used.
     """
     server = Server(app, host, port, limits or Limits())
-    with _stopped_by_signals(server):
+    with _stop_early(server):
         if started is not None:
             started(server.url)
         server.run()
@@ -254,7 +254,7 @@ def _open_files() -> int:
 
 
 @contextmanager
-def _stopped_by_signals(server: Server) -> Iterator[None]:
+def _stop_early(server: Server) -> Iterator[None]:
     """Stop the server by signals also before uvicorn listens to them, and when it raises them again at its end.
 
     uvicorn then restores the previous handlers; Python's default ones would end the process with open files.

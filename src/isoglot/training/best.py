@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.core.errors import RecipeError, nearest, quote
 from isoglot.data.groups import digest_of
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
 from isoglot.evaluation.base import Encode, Metric, Score, Task
-from isoglot.evaluation.run import announced, data_digest, function, plan, run_tasks
+from isoglot.evaluation.run import data_digest, function, list_subsets, plan, run_tasks
 from isoglot.training import ranks
 from isoglot.training.together import encode_together
 
@@ -45,11 +45,11 @@ class Dev:
 
         Averages such as `mean` or `xtreme-36` are known only after a task has run, subsets named by languages before.
         """
-        subsets = announced(self.task, data=self.data, languages=self.languages)
+        subsets = list_subsets(self.task, data=self.data, languages=self.languages)
         codes = self.subset.split("-")
         if self.subset and self.subset not in subsets and len(codes) < 3 and all(map(is_language, codes)):
             raise RecipeError(
-                f"{self.where}.subset: {self.task.name} has no subset {shown(self.subset)} in {self.data}; "
+                f"{self.where}.subset: {self.task.name} has no subset {quote(self.subset)} in {self.data}; "
                 f"{nearest(self.subset, subsets)}"
             )
 
@@ -139,7 +139,7 @@ def find(task: Task, metric: str | None, *, where: str) -> Metric:
         metric = next((declared.name for declared in task.metrics if declared.main), task.metrics[0].name)
     if metric not in metrics:
         hint = f"its metrics: {', '.join(metrics)}"
-        raise RecipeError(f"{where}.metric: {task.name} has no metric {shown(metric)}; {hint}")
+        raise RecipeError(f"{where}.metric: {task.name} has no metric {quote(metric)}; {hint}")
     if getattr(task, "needs_model", False):
         raise RecipeError(f"{where}.task: {task.name} trains a model of its own; choose a task that needs vectors only")
     return metrics[metric]
@@ -174,7 +174,7 @@ class Selector:
         for place, choice in enumerate(self.choices):
             if place and (choice.name in ("", ".", "..") or any(letter in choice.name for letter in "/\\\0")):
                 raise RecipeError(
-                    f"evaluation.name: {shown(choice.name)} cannot be a folder in best/; name every choice but the "
+                    f"evaluation.name: {quote(choice.name)} cannot be a folder in best/; name every choice but the "
                     "first, for example sts22"
                 )
             choice.folder = output / "best" / choice.name if place else output / "model"

@@ -368,7 +368,7 @@ class Run:
             first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # of each group
             tokens = batch.tokens.select(first[:64])
             vectors = encoder.eval()(tokens)
-        if (spread := collapsed(vectors)) is not None:
+        if (spread := measure_collapse(vectors)) is not None:
             cause = 'first-token pooling (pooling = "cls") of a backbone cut by `layers`; use mean pooling'
             self.log.write("warning", self.state.overall, warning="collapsed vectors", spread=spread, cause=cause)
             self.report(
@@ -413,7 +413,7 @@ class Run:
         self.saved_step = self.state.overall
 
 
-def collapsed(vectors: Tensor) -> float | None:
+def measure_collapse(vectors: Tensor) -> float | None:
     """The standard deviation of the cosines between the rows (N, D), if all are nearly one; None for other vectors."""
     if len(vectors) < 3:
         return None

@@ -39,7 +39,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from isoglot.core.errors import RecipeError, nearest, shown
+from isoglot.core.errors import RecipeError, nearest, quote
 from isoglot.training.settings import Recipe, StreamSettings
 
 if sys.version_info >= (3, 11):
@@ -126,7 +126,7 @@ def _whole(name: str | Path) -> list[Layer]:
     base.
     """
     file, variant = _locate(name)
-    chain = _layers(*_written(file, variant), file, variant, home=file.parent)
+    chain = _layers(*_read_settings(file, variant), file, variant, home=file.parent)
     members = _members(file)
     if members and not variant and "name" not in chain[-1].data:
         raise RecipeError(f"{name}: a base without a name of its own; choose one of {', '.join(members)}")
@@ -157,10 +157,10 @@ def _locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
     names_beside = [f"{one}.toml" for file in beside for one in _in(file)]
     otherwise = "`isoglot recipe list` shows the packaged ones"
     hint = nearest(Path(name).name, names_beside) if names_beside else nearest(str(name), names(), otherwise=otherwise)
-    raise RecipeError(f"{shown(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
+    raise RecipeError(f"{quote(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
 
 
-def _called(file: Path, variant: str) -> str:
+def _name_file(file: Path, variant: str) -> str:
     """The name by which `_locate` finds a file or a variant in it."""
     stem = file.with_name(f"{file.stem}-{variant}" if variant else file.stem)
     return stem.relative_to(PACKAGED).as_posix() if file.is_relative_to(PACKAGED) else f"{stem}{file.suffix}"
@@ -168,7 +168,7 @@ def _called(file: Path, variant: str) -> str:
 
 def _members(file: Path) -> list[str]:
     """Names of the recipes that are variants of a file."""
-    return [_called(file, variant) for variant in _variants(file)]
+    return [_name_file(file, variant) for variant in _variants(file)]
 
 
 def _in(file: Path) -> list[str]:
@@ -187,7 +187,7 @@ def _variants(file: Path) -> dict[str, dict[str, Any]]:
     return variants
 
 
-def _written(file: Path, variant: str) -> tuple[dict[str, Any], str]:
+def _read_settings(file: Path, variant: str) -> tuple[dict[str, Any], str]:
     """The settings in a file or in a variant in it, and their place."""
     if variant:
         return _variants(file)[variant], _place_of(file, variant)
@@ -197,7 +197,7 @@ def _written(file: Path, variant: str) -> tuple[dict[str, Any], str]:
 def _place_of(file: Path, variant: str = "") -> str:
     """How messages call a file, or a variant in it: a packaged recipe by its name."""
     if file.is_relative_to(PACKAGED):
-        return _called(file, variant)
+        return _name_file(file, variant)
     return f"{file}: variants.{variant}" if variant else str(file)
 
 
@@ -259,7 +259,7 @@ def _layers(
             raise RecipeError(f"{where}: extends: {error}") from error
         base = Path(os.path.normpath(base_file)), base_variant
     if base is not None:
-        below = _layers(*_written(*base), *base, home=home, above=(*above, where))
+        below = _layers(*_read_settings(*base), *base, home=home, above=(*above, where))
     given: dict[str, Any] = {key: value for key, value in settings.items() if key != "extends"}
     folder = Path(os.path.abspath(file.parent))  # noqa: PTH100 - links are kept
     if folder != Path(os.path.abspath(home)) and not folder.is_relative_to(PACKAGED):  # noqa: PTH100
@@ -327,7 +327,7 @@ def _override(data: dict[str, Any], assignment: str) -> None:
     `streams.0.` may be left out where there is one stream: batching.size=64.
     """
     path, equals, word = assignment.partition("=")
-    where = f"--set {shown(assignment, quotes=False)}"
+    where = f"--set {quote(assignment, quotes=False)}"
     if not equals:
         raise RecipeError(f"{where}: write key=value, for example optimizer.lr=1e-4")
     try:
@@ -351,7 +351,7 @@ def _override(data: dict[str, Any], assignment: str) -> None:
         if last in _LENGTHS and isinstance(place, dict):  # a recipe has one of them
             place.pop(_LENGTHS[last], None)
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise RecipeError(f"{where}: {shown(path, quotes=False)} does not exist in this recipe") from error
+        raise RecipeError(f"{where}: {quote(path, quotes=False)} does not exist in this recipe") from error
 
 
 def _only_stream(data: Mapping[str, Any], where: str) -> list[str]:
@@ -416,22 +416,22 @@ def _explain(error: Any) -> str:
     if "stages" in place[:1] and "stages" not in error["msg"]:  # written at the top, as the only stage
         place = place[2:] if place[1:2] == [0] else place
     place = [place[0], *place[2:]] if place[:2] == ["evaluation", 0] else place  # written as a table, as the only one
-    key = ".".join(shown(str(part), quotes=False) for part in place) or "recipe"
+    key = ".".join(quote(str(part), quotes=False) for part in place) or "recipe"
     if error["type"] == "extra_forbidden":
         hint = nearest(str(place[-1]), _fields(error["loc"][:-1]), most=99)
-        return f"{key}: no such setting (value {shown(error['input'])}); {hint}"
+        return f"{key}: no such setting (value {quote(error['input'])}); {hint}"
     if error["type"] == "missing":
         return f"{'streams' if key == 'stages' else key}: missing required key"
     if error["type"] == "union_tag_not_found":
         return f"{key}.kind: missing required key"
     if error["type"] == "union_tag_invalid":
         kind = str(error["ctx"]["tag"])
-        return f"{key}.kind: unknown kind {shown(kind)}; {nearest(kind, KINDS)}"
+        return f"{key}.kind: unknown kind {quote(kind)}; {nearest(kind, KINDS)}"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in BOUNDS:
         (limit,) = error["ctx"].values()
         message = f"must be {BOUNDS[error['type']]} {limit:{',' if isinstance(limit, int) else 'g'}}"
-    given = "" if isinstance(error["input"], dict) else f" (value {shown(error['input'])})"
+    given = "" if isinstance(error["input"], dict) else f" (value {quote(error['input'])})"
     return f"{key}: {message[0].lower()}{message[1:]}{given}"
 
 
@@ -464,7 +464,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 def dumps(data: Mapping[str, Any], chain: Sequence[Layer] = ()) -> str:
     """Settings as TOML: the header comments of their files, the last base's last; values; tables."""
     first: dict[str, Any] = {key: data[key] for key in ("name", "description") if key in data}
-    heads = {layer.file: _called(layer.file, layer.variant) for layer in reversed(chain)}
+    heads = {layer.file: _name_file(layer.file, layer.variant) for layer in reversed(chain)}
     lines = []
     for number, (file, name) in enumerate(heads.items()):
         lines += [f"# {name}:"] if number else []

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from isoglot.core.environment import cache_folder
-from isoglot.core.errors import CorpusError, EncoderError, RecipeError, nearest, shown
+from isoglot.core.errors import CorpusError, EncoderError, RecipeError, nearest, quote
 from isoglot.core.memory import check_memory
-from isoglot.core.progress import elapsed
-from isoglot.data.corpus import Corpus, FileSource, Leak, Source, composition, untokenised
+from isoglot.core.progress import report_time
+from isoglot.data.corpus import Corpus, FileSource, Leak, Source, composition, text_table
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical
 from isoglot.data.readers import READERS, options_of
@@ -119,7 +119,7 @@ def compositions(
     for stage, corpora in zip(recipe.stages, check(recipe, name)[0], strict=True):
         for corpus in corpora:
             corpus.check()
-            table = untokenised(corpus, report=report)
+            table = text_table(corpus, report=report)
             corpus.release()
             label = f"{stage.name}/{corpus.name}" if len(recipe.stages) > 1 else corpus.name
             contents[label] = composition(corpus, table)
@@ -139,7 +139,7 @@ def corpus_of(recipe: Recipe, stream: StreamSettings) -> Corpus:
             leakage.append(partial(_sentences, name, data, digest))
         elif not path.exists() and re.fullmatch(r"[\w-]+", name):
             raise RecipeError(
-                f"streams.{stream.name}.leakage: {shown(name)} is not a file or task; {nearest(name, _tests())}"
+                f"streams.{stream.name}.leakage: {quote(name)} is not a file or task; {nearest(name, _tests())}"
             )
         else:
             leakage.append(path)
@@ -202,7 +202,7 @@ def choices_of(recipe: Recipe) -> list[Choice]:
     for place, settings in enumerate(recipe.evaluation):
         where = "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
         if settings.held is None and settings.task not in TASKS:
-            raise RecipeError(f"{where}.task: unknown task {shown(settings.task)}; {nearest(settings.task, TASKS)}")
+            raise RecipeError(f"{where}.task: unknown task {quote(settings.task)}; {nearest(settings.task, TASKS)}")
         task: Task = TASKS[settings.task] if settings.held is None else settings.held
         metric = find(task, settings.metric, where=where)
         dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)
@@ -332,4 +332,4 @@ def _texts(streams: Sequence[Corpus], report: Report, merging: ExitStack) -> Ite
         with stream.reading("reading text for the tokenizer", report, once=True):
             yield from stream.texts()
     report("merging subwords")
-    merging.enter_context(elapsed("merging subwords", report))
+    merging.enter_context(report_time("merging subwords", report))

@@ -71,7 +71,7 @@ def divide_state(state: dict[str, Any], optimizer: torch.optim.Optimizer) -> dic
     """The opposite, for the weights of an optimizer."""
     weights: list[Any] = [weight for group in optimizer.param_groups for weight in group["params"]]
 
-    def divided(number: int, value: Any) -> Any:
+    def divide(number: int, value: Any) -> Any:
         weight = weights[number]
         if not ranks.is_divided(weight) or not isinstance(value, Tensor) or not value.ndim:
             return value
@@ -79,7 +79,7 @@ def divide_state(state: dict[str, Any], optimizer: torch.optim.Optimizer) -> dic
 
         return distribute_tensor(value.to(weight.device), weight.device_mesh, weight.placements, src_data_rank=None)
 
-    return _each_moment(state, divided)
+    return _each_moment(state, divide)
 
 
 def _each_moment(state: dict[str, Any], change: Callable[[int, Any], Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from isoglot.core import __version__, environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt
-from isoglot.core.errors import EvaluationError, RecipeError, nearest, shown
+from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
 from isoglot.core.processes import end_with_parent
 from isoglot.core.progress import clock
 from isoglot.core.score import Score, main_metrics
@@ -159,7 +159,7 @@ def read_design(path: str | Path, entry: str = "") -> Design:
         entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
         if entry not in entries:
             hint = nearest(entry, entries) if entry else f"choose one of {', '.join(entries)}"
-            raise RecipeError(f"{path}: {shown(entry)} is not a design in this file; {hint}")
+            raise RecipeError(f"{path}: {quote(entry)} is not a design in this file; {hint}")
         columns, data = data[entry].get("columns"), data[entry]
         if isinstance(columns, str):  # the columns of another table
             if columns not in whole:
@@ -193,7 +193,7 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
             values = [word.strip() for word in words.split(",") if word.strip()]
         if not (key.strip() and mark and values):
             raise RecipeError(
-                f"--over {shown(entry, quotes=False)}: write KEY=VALUE,VALUE, such as batching.most=2,4,8"
+                f"--over {quote(entry, quotes=False)}: write KEY=VALUE,VALUE, such as batching.most=2,4,8"
             )
         grid.append([(key.strip(), value) for value in values])
     if not grid:
@@ -455,7 +455,7 @@ def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) ->
     if languages:
         languages_of = dict.fromkeys(languages_of, tuple(languages))
     if unknown := [task for task in languages_of if task not in TASKS]:
-        raise RecipeError(f"columns: unknown task {shown(unknown[0])}; {nearest(unknown[0], TASKS)}")
+        raise RecipeError(f"columns: unknown task {quote(unknown[0])}; {nearest(unknown[0], TASKS)}")
     return languages_of
 
 
@@ -628,7 +628,7 @@ def _gather(
     order = [control, *(name for name in results if name != control)]
     pairs = [(name, run) for name in order for run in results[name]]
     comparison = compare(*(run for _, run in pairs), names=[name for name, _ in pairs], columns=columns)
-    rows = tuple(replace(row, differences=corrected(row.differences)) for row in comparison.tables[0].rows)
+    rows = tuple(replace(row, differences=correct(row.differences)) for row in comparison.tables[0].rows)
     comparison = replace(comparison, tables=(replace(comparison.tables[0], rows=rows),))
     labels = [row.subset for row in comparison.tables[0].rows]
     by_label = {column.label: column for column in columns}
@@ -647,7 +647,7 @@ def _gather(
     return Sweep(design.title or "Sweep", tuple(arms), control, seeds, tuple(labels), comparison, values, seconds)
 
 
-def corrected(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+def correct(differences: Sequence[Difference]) -> tuple[Difference, ...]:
     """Differences of several arms from one control, corrected by Holm for their number.
 
     An arm differs if it does over the items and over the seeds, so its p-value is the larger of the two.

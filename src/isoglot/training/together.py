@@ -33,9 +33,9 @@ def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) 
 
 
 def _share_chunks(apply: engine.Apply) -> engine.Apply:
-    def shared(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
+    def share(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
         every = list(pieces)
         vectors = ranks.collect([*apply(every[ranks.rank() :: ranks.world()])])
         return (vectors[place % ranks.world()][place // ranks.world()] for place in range(len(every)))
 
-    return shared
+    return share

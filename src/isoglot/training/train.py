@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
-from isoglot.core.errors import RecipeError, shown
+from isoglot.core.errors import RecipeError, quote
 from isoglot.core.progress import Progress, is_interactive
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import check_output, read_record, write_record
@@ -246,7 +246,7 @@ def _describe_call(encoder: Encoder, call: SimpleNamespace) -> Recipe:
         raise ValueError("pass epochs or steps, not both")
     teacher = load(call.teacher, device=call.device) if isinstance(call.teacher, str | Path) else call.teacher
     if not isinstance(teacher, Model | None):
-        raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(call.teacher)}")
+        raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {quote(call.teacher)}")
     objectives, tasks = _objectives(call.objective), _dev_tasks(call)
     encoder = _trainable(encoder, [copies_of(one) for one in objectives])
     rate = ADAPTER_RATE if call.adapter else RATES[isinstance(encoder, StaticEncoder)]
@@ -310,7 +310,7 @@ def _objectives(given: Any) -> tuple[ObjectiveSettings, ...]:
         elif not isinstance(written, Mapping):
             raise TypeError(
                 'objective must be a name, {"name": ..., options}, an Objective, or a list of these or of (weight, '
-                f"objective), got {shown(item)}"
+                f"objective), got {quote(item)}"
             )
         try:
             one = ObjectiveSettings(**{**written, "weight": float(weight) * float(written.get("weight", 1.0))})

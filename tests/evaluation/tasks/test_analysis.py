@@ -30,7 +30,7 @@ from isoglot.evaluation.tasks.analysis import (
     SentenceMap,
     Similarity,
     alignment,
-    explained,
+    eta_squared,
     read_groups,
     uniformity,
 )
@@ -146,9 +146,9 @@ def test_shares_of_variance_equal_loops(tmp_path):
 
 def test_variance_by_language_alone_or_none_at_all():
     cube = np.stack([np.eye(3)] * 4)  # (4 meanings, 3 languages): each language one place
-    assert explained(cube) == 0
-    assert explained(cube.transpose(1, 0, 2)) == 1
-    assert explained(np.ones((4, 3, 2))) == 0
+    assert eta_squared(cube) == 0
+    assert eta_squared(cube.transpose(1, 0, 2)) == 1
+    assert eta_squared(np.ones((4, 3, 2))) == 0
 
 
 @pytest.mark.slow

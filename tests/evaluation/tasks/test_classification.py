@@ -25,7 +25,7 @@ from isoglot.evaluation.tasks.classification import (
     accuracy,
     chosen_strength,
     clean,
-    combined,
+    combine,
     logistic,
     macro_f1,
     mistakes,
@@ -115,11 +115,11 @@ def test_mistakes_are_the_most_confident_first_and_ten_at_most():
     wrong = np.linspace(0.2, 0.95, 30, dtype=np.float32)
     answer = np.stack([1 - wrong, wrong], axis=1)
     examples = Rows(Row((text,), (text,), "ab"[i % 2], name=("", "Bee")[i % 2]) for i, text in enumerate(texts))
-    (detail,) = mistakes(examples, combined(("a", "b"), gold, [(answer.argmax(axis=1), answer)]))
+    (detail,) = mistakes(examples, combine(("a", "b"), gold, [(answer.argmax(axis=1), answer)]))
     assert detail.columns == ("text", "gold", "predicted", "probability")
     assert [row[:3] for row in detail.rows] == [(f"text {i}", "a", "Bee") for i in range(29, 19, -1)]
     assert detail.rows[0][3] == pytest.approx(0.95)
-    right = combined(("a", "b"), gold, [(gold, answer[::-1] * [1, 0])])
+    right = combine(("a", "b"), gold, [(gold, answer[::-1] * [1, 0])])
     assert mistakes(examples, right) == ()
 
 

@@ -14,7 +14,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from isoglot.core.errors import CorpusError, RecipeError, nearest, shown
+from isoglot.core.errors import CorpusError, RecipeError, nearest, quote
 from isoglot.core.options import check_values
 from isoglot.core.plugins import Registry
 from isoglot.data.formats import DOCUMENTS, TABLES, input_format
@@ -61,11 +61,11 @@ def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:
     """
     place = f"{where}: " if where else ""
     if reader not in READERS:
-        raise RecipeError(f"{place}unknown reader {shown(reader)}; {nearest(reader, READERS)}")
+        raise RecipeError(f"{place}unknown reader {quote(reader)}; {nearest(reader, READERS)}")
     names = options_of(reader)
     for option in options:
         if option not in names:
-            raise RecipeError(f"{place}reader {reader!r} has no option {shown(option)}; {nearest(option, names)}")
+            raise RecipeError(f"{place}reader {reader!r} has no option {quote(option)}; {nearest(option, names)}")
     check_values(READERS[reader], options, where=where or f"reader {reader!r}")
 
 

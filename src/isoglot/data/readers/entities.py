@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import json_object, read_lines, stored
+from isoglot.data.files import json_object, locate, read_lines
 from isoglot.data.groups import Group
 from isoglot.data.languages import OnUnknown, canonical_or_skip
 from isoglot.data.numbers import whole
@@ -44,7 +44,7 @@ def read_entities(
         raise CorpusError(f"hard must be 0 to 1024 hard entities of an instance, not {hard}", file=path)
     if Path(path).is_file():  # the path of the folder makes a run depend on the table too
         raise CorpusError("the reader `entities` needs the folder that contains this file", file=path)
-    file = stored(Path(path), SENTENCES) or Path(path) / SENTENCES
+    file = locate(Path(path), SENTENCES) or Path(path) / SENTENCES
     rows: dict[str, int] = {}
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
     for number, text in read_lines(file):

@@ -21,8 +21,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from isoglot.core.errors import CorpusError, shown
-from isoglot.data.files import read_lines, stored, without_compression
+from isoglot.core.errors import CorpusError, quote
+from isoglot.data.files import locate, read_lines, without_compression
 from isoglot.data.formats import read_records, read_table, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
@@ -145,7 +145,7 @@ def read_xnli(
     """
     root = Path(path)
     languages, files = _find_files(root, split, pool)
-    labels = stored(root, f"labels.{split}.txt")
+    labels = locate(root, f"labels.{split}.txt")
     drawn = _Draw(
         languages, key == "premise", Counter() if counts is None else counts, seed, draw == "repo", sentences == "both"
     )
@@ -298,7 +298,7 @@ def _read_labelled(path: Path, split: str, labels: Path | None) -> Iterator[tupl
 
 def _read_cells(path: Path, split: str, labels: Path | None) -> Iterator[tuple[int, str, str, str]]:
     if path.is_dir():
-        files = [stored(path, name) or path / name for name in (f"s1.{split}", f"s2.{split}", f"labels.{split}")]
+        files = [locate(path, name) or path / name for name in (f"s1.{split}", f"s2.{split}", f"labels.{split}")]
         for (line, premise), (_, hypothesis), (_, label) in _align(files, map(read_lines, files)):
             yield line, premise, hypothesis, label
     elif without_compression(path.name).endswith((".jsonl", ".json")):
@@ -313,12 +313,12 @@ def _read_cells(path: Path, split: str, labels: Path | None) -> Iterator[tuple[i
 
 
 def _read_table(path: Path, split: str, labels: Path | None) -> Iterator[tuple[int, str, str, str]]:
-    def implied(first: list[str]) -> Sequence[str] | None:
+    def infer(first: list[str]) -> Sequence[str] | None:
         if len(first) == 3 and first[2].strip().lower() in LABELS:
             return LAYOUTS[2]
         return LAYOUTS[2][: 2 if labels else 3] if len(first) == 2 else None
 
-    names, rows = read_table(path, implied=implied)
+    names, rows = read_table(path, implied=infer)
     if labels and len(names) == 2:
         for (line, cells), (_, label) in _align([path, labels], [rows, read_lines(labels)]):
             yield line, cells[0], cells[1], label
@@ -346,7 +346,7 @@ def _find_columns(names: Sequence[str], path: Path, line: int) -> list[str]:
         if all(name in folded for name in layout):
             return [folded[name] for name in layout]
     layouts = "; ".join(map(", ".join, LAYOUTS))
-    problem = f"has the columns {shown(', '.join(names))}, and not those of premise, hypothesis and label ({layouts})"
+    problem = f"has the columns {quote(', '.join(names))}, and not those of premise, hypothesis and label ({layouts})"
     raise CorpusError(problem, file=path, line=line)
 
 

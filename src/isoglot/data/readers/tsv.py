@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoglot.core.errors import CorpusError, shown
+from isoglot.core.errors import CorpusError, quote
 from isoglot.data.formats import read_table
 from isoglot.data.groups import Group, group_of, roles_in
 from isoglot.data.languages import OnUnknown, canonical, header_languages
@@ -42,11 +42,11 @@ def read_tsv(
     given = languages.split(",") if isinstance(languages, str) else None if languages is None else [*languages]
     codes = None if given is None else _columns(given, path, None)
 
-    def implied(first: list[str]) -> Sequence[str] | None:
+    def infer(first: list[str]) -> Sequence[str] | None:
         header = columns or codes is None or roles_in(first) or _names_columns(first, codes)
         return None if header else codes
 
-    names, rows = read_table(path, columns, implied=implied)
+    names, rows = read_table(path, columns, implied=infer)
     if not roles_in(names):
         langs = codes if codes is not None and len(codes) == len(names) else _columns(names, path, 1, skipped)
         yield from (_group(cells, langs, path, line) for line, cells in rows)
@@ -83,8 +83,8 @@ def _columns(
             if line is None:
                 raise
             problem = "the first line must contain the language of each column, and"
-            problem += f" {shown(name, most=40)} is not a language; the columns are "
-            problem += f"{shown(', '.join(names), quotes=False)}: choose some with the option `columns`"
+            problem += f" {quote(name, most=40)} is not a language; the columns are "
+            problem += f"{quote(', '.join(names), quotes=False)}: choose some with the option `columns`"
             problem += " (--columns english=en,german=de), or set `languages`, or add such a line"
             raise CorpusError(problem, file=path, line=line) from error
     return tuple(columns)

@@ -27,7 +27,7 @@ else:
     import tomli as tomllib
 
 from isoglot.core.errors import CorpusError, nearest
-from isoglot.data.files import stored
+from isoglot.data.files import locate
 from isoglot.data.languages import is_language
 from isoglot.data.sets.content import Content
 
@@ -113,7 +113,7 @@ class DataSet:
     @property
     def files(self) -> Mapping[str, Content]:
         """The recorded content of each file, by path; empty if none is recorded."""
-        return _recorded(self.name)
+        return _read_record(self.name)
 
     @property
     def language_codes(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class DataSet:
         options = dict(self.training)
         reader, path = options.pop("reader"), options.pop("path", "")
         folder = data / self.name
-        return reader, stored(folder, path) or folder / path if path else folder, options
+        return reader, locate(folder, path) or folder / path if path else folder, options
 
     def source(self, path: str) -> tuple[str, str]:
         """The address of one recorded file and the step applied to the published file."""
@@ -186,7 +186,7 @@ def manifest(files: Mapping[str, Content] | Iterable[tuple[str, Content]]) -> st
 
 
 @cache
-def _recorded(name: str) -> Mapping[str, Content]:
+def _read_record(name: str) -> Mapping[str, Content]:
     path = FILES / "files" / f"{name}.tsv"
     return MappingProxyType(read_manifest(path.read_text(encoding="utf-8"), path) if path.is_file() else {})
 

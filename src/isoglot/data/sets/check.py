@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import COMPRESSED, stored
+from isoglot.data.files import COMPRESSED, locate
 from isoglot.data.sets.catalogue import Count, DataSet, read_manifest
 from isoglot.data.sets.content import Content, measure
 
@@ -45,9 +45,9 @@ def check(one: DataSet, data: Path) -> Finding:
     if not folder.is_dir():
         return Finding(one.name, "absent")
     recorded, note = _get_expected(one, folder)
-    missing, wrong = counted(one, folder)
+    missing, wrong = count_files(one, folder)
     for path, content in recorded.items():
-        if (file := stored(folder, path)) is None:
+        if (file := locate(folder, path)) is None:
             missing.append(f"missing {path}")
         else:
             wrong += _measure(file, folder, content.lines, "lines", content)
@@ -60,7 +60,7 @@ def check(one: DataSet, data: Path) -> Finding:
     return Finding(one.name, "ok", note="; ".join(filter(None, [f"{len(recorded):,} files" if recorded else "", note])))
 
 
-def counted(one: DataSet, folder: Path) -> tuple[list[str], list[str]]:
+def count_files(one: DataSet, folder: Path) -> tuple[list[str], list[str]]:
     """Problems with the numbers of files and lines in a folder of the set: too few files, and all others.
 
     Only counts recorded in the catalogue are checked.
@@ -88,7 +88,7 @@ def present(one: DataSet, data: Path) -> str:
         whole = all(len(_files(folder, count)) == count.number for count in one.counts)
         state = "yes" if whole and not (folder / DOWNLOADS).is_dir() else "part"
         return state if any(folder.iterdir()) else "no"
-    presence = {stored(folder, path) is not None for path in recorded}
+    presence = {locate(folder, path) is not None for path in recorded}
     return "yes" if presence == {True} else "part" if True in presence else "no"
 
 
@@ -108,7 +108,7 @@ def _get_expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], st
 def _files(folder: Path, count: Count) -> list[Path]:
     """The files of a count, each once, whether compressed or not."""
     packed = {path for ending in ("", *COMPRESSED) for path in folder.glob(count.files + ending) if path.is_file()}
-    names = {stored(folder, path.relative_to(folder).as_posix()) for path in packed}
+    names = {locate(folder, path.relative_to(folder).as_posix()) for path in packed}
     return sorted(filter(None, names))
 
 

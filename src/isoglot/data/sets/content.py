@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import atomic_folder, decompressed
+from isoglot.data.files import atomic_folder, decompress
 
 BLOCK = 1 << 18
 
@@ -75,7 +75,7 @@ def blocks(path: Path) -> Iterator[bytes]:
     Raises `CorpusError` for a file that is missing, is a folder, or is cut short or damaged.
     """
     try:
-        with path.open("rb") as file, decompressed(file, path) as stream:
+        with path.open("rb") as file, decompress(file, path) as stream:
             while block := stream.read(BLOCK):
                 yield block
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
@@ -86,7 +86,7 @@ def blocks(path: Path) -> Iterator[bytes]:
 def is_compressed(path: Path) -> bool:
     """Whether a file is gzip, xz or bzip2 by its first bytes."""
     with path.open("rb") as stream:
-        return decompressed(stream, path) is not stream
+        return decompress(stream, path) is not stream
 
 
 LIMIT = 16 << 30  # unpacked bytes per archive; the largest in the catalogue has about 2 GB

@@ -27,10 +27,10 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, stored
+from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, locate
 from isoglot.data.filters import normalise, test_sentences
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, command, find, manifest
-from isoglot.data.sets.check import DOWNLOADS, LOCK, check, counted
+from isoglot.data.sets.check import DOWNLOADS, LOCK, check, count_files
 from isoglot.data.sets.content import Content, Measure, blocks, extract, is_compressed, measure, safe
 from isoglot.data.sets.download import Network, Transfer, download
 
@@ -117,7 +117,7 @@ def source(one: DataSet) -> str:
 
 def _fetch_recorded(job: _Job, path: str, expected: Content) -> bool:
     """Fetch the file if needed; return whether it was. Wrong copies in another compression are deleted."""
-    target, copy = job.folder / path, stored(job.folder, path)
+    target, copy = job.folder / path, locate(job.folder, path)
     if copy and _holds(copy, expected):
         return False
     address, name = job.one.source(path)
@@ -129,7 +129,7 @@ def _fetch_recorded(job: _Job, path: str, expected: Content) -> bool:
         partner = job.raw(job.one.source(next(other for other in beside if other != path))[0])
     with job.blaming(raw, address):
         put(raw, target, step(name, raw, partner=partner, data=job.data), expected=expected, where=address)
-    while (copy := stored(job.folder, path)) not in (None, target) and not _holds(copy, expected):
+    while (copy := locate(job.folder, path)) not in (None, target) and not _holds(copy, expected):
         copy.unlink()
     return True
 
@@ -159,7 +159,7 @@ def _fetch_unrecorded(job: _Job) -> bool:
     for path, raw in _fetch_published(job):
         with job.blaming(raw, f"{job.one.address}: {path}"):
             seen[path] = put(raw, staged / path, blocks(raw), expected=None, where=path)
-    few, wrong = counted(job.one, staged) if seen else (["no files"], [])
+    few, wrong = count_files(job.one, staged) if seen else (["no files"], [])
     if problems := [*few, *wrong]:
         shutil.rmtree(job.downloads)
         problem = f"{job.one.address}: does not match the catalogue: {'; '.join(problems[:3])}; nothing was kept"
@@ -271,7 +271,7 @@ def _column(lines: list[bytes], name: str, raw: Path) -> list[bytes]:
 def _drop_leaks(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
     folder = data / "tatoeba-laser"
     files = find("tatoeba-laser").files
-    missing = [path for path in files if stored(folder, path) is None]
+    missing = [path for path in files if locate(folder, path) is None]
     if missing:
         how = command("tatoeba-laser", data=data)
         raise CorpusError(f"{folder / missing[0]}: missing; needed to exclude its sentences. Run: {how}")

@@ -22,7 +22,7 @@ from isoglot.data.languages import canonical, is_language
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.sets.columns import ANY_SCALE, Columns
 from isoglot.data.sets.exports import export, records, subsets
-from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, imported, parts_of
+from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, load_parts, parts_of
 
 Find = Callable[[Path], Iterator[Parts]]  # the parts in each place, of which the first that has a split counts
 
@@ -730,7 +730,7 @@ def find_parts(name: str, data: Path) -> Parts:
     A folder of the set's name with a manifest of `normal.import_set`, or such a folder itself, comes first. Raises
     `CorpusError` for a copy that is not whole or not one.
     """
-    return imported(name, data / name) or imported(name, data) or IMPORTERS[name].find(data)
+    return load_parts(name, data / name) or load_parts(name, data) or IMPORTERS[name].find(data)
 
 
 def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:

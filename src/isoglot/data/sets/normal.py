@@ -119,7 +119,7 @@ def _write_manifest(name: str, entries: list[dict[str, Any]], folder: Path) -> N
     write_record(folder / MANIFEST, {"set": name, "importer": VERSION, "parts": entries})
 
 
-def imported(name: str, folder: Path) -> Parts:
+def load_parts(name: str, folder: Path) -> Parts:
     """The parts of a set in its normal form; none where the folder has no manifest of this set.
 
     Raises `CorpusError` for a manifest that cannot be used.

@@ -104,7 +104,7 @@ class Alignment(SetTask):
         """`alignment` and `uniformity` of each subset and pool."""
         for subset, parts in subsets.items():
             where = f"{self.name} {subset}"
-            pairs = sts.joined(part.read(f"{self.name} {part.part.subset}") for part in parts)
+            pairs = sts.join_rows(part.read(f"{self.name} {part.part.subset}") for part in parts)
             first: dict[str, int] = {}
             for row, text in enumerate([*pairs.texts(0), *pairs.texts(1)]):
                 first.setdefault(text, row)
@@ -194,27 +194,27 @@ def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
     return tuple(sorted({code for group in groups for code in group.texts}, key=_order))
 
 
-def shared(groups: Sequence[Translations], languages: Sequence[str]) -> list[int]:
+def find_shared(groups: Sequence[Translations], languages: Sequence[str]) -> list[int]:
     """The places of the groups that have all of the languages."""
     return [place for place, group in enumerate(groups) if set(languages) <= group.texts.keys()]
 
 
 def pairs(groups: Sequence[Translations]) -> list[tuple[str, str]]:
     """Each two languages that at least two groups have."""
-    return [pair for pair in combinations(codes(groups), 2) if len(shared(groups, pair)) >= 2]
+    return [pair for pair in combinations(codes(groups), 2) if len(find_shared(groups, pair)) >= 2]
 
 
 def everyone(groups: Sequence[Translations], *, minimum: int) -> tuple[str, ...]:
     """All languages if they are `minimum` or more and two groups have every one of them; otherwise none."""
     languages = codes(groups)
-    return languages if len(languages) >= minimum and len(shared(groups, languages)) >= 2 else ()
+    return languages if len(languages) >= minimum and len(find_shared(groups, languages)) >= 2 else ()
 
 
 def vectors(encode: Encode, groups: Sequence[Translations], *, task: str) -> dict[str, Doubles]:
     """Unit vectors (G, D) of the G groups for each language, zero where a group lacks it. Raises `EvaluationError`."""
     tables: dict[str, Doubles] = {}
     for code in codes(groups):
-        places = shared(groups, [code])
+        places = find_shared(groups, [code])
         texts, read_at = ([getattr(groups[place], name)[code] for place in places] for name in ("texts", "places"))
         rows = embed(encode, texts, where=f"{task} {code}", place=read_at.__getitem__)
         tables[code] = np.zeros((len(groups), rows.shape[1]))
@@ -318,7 +318,7 @@ class OfGroups(BaseTask):
         )
         every = everyone(groups, minimum=3) if self.together else ()
         chosen = [*pairs(groups), *([every] if every else [])]
-        return {"-".join(codes): Subset(groups, codes, shared(groups, codes)) for codes in chosen}
+        return {"-".join(codes): Subset(groups, codes, find_shared(groups, codes)) for codes in chosen}
 
     def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
         """The pairs of languages."""
@@ -421,11 +421,11 @@ class SentenceMap(OfGroups):
         pictured = languages == everyone(groups, minimum=2)
         for metric, axes, (count, marked) in zip(VARIANCE, ((0, 1, 2), (1, 0, 2)), maps, strict=True):
             details = (_map(groups, tables, places[:count], marked=marked),) if pictured else ()
-            value, n = explained(cube.transpose(axes)), len(places) * len(languages)
+            value, n = eta_squared(cube.transpose(axes)), len(places) * len(languages)
             yield metric.score(self.name, name, value, n, details=details)
 
 
-def explained(cube: Doubles) -> float:
+def eta_squared(cube: Doubles) -> float:
     """Eta squared: the share of the variance of vectors (A, B, D) that lies between the means of A; 0 without any."""
     centre = cube.mean(axis=(0, 1))
     total = float(np.square(cube - centre).sum())

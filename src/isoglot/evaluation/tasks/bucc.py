@@ -30,7 +30,7 @@ from isoglot.evaluation.sets import SetTask, Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
 from isoglot.search.exact import neighbours
-from isoglot.search.pairs import Pairs, mine, ordered
+from isoglot.search.pairs import Pairs, mine, sort_pairs
 from isoglot.search.threshold import Quality, quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
@@ -229,7 +229,7 @@ def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.
 def _together(parts: Sequence[Pairs]) -> Pairs:
     """The pairs of all parts, best first."""
     columns = ("source", "target", "score")
-    return ordered(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
+    return sort_pairs(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 
 def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:

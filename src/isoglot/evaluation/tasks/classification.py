@@ -93,7 +93,7 @@ def gold_of(test: Rows, classes: Sequence[Label], *, where: str) -> Ids:
     return np.array([place[label] for label in test.labels], np.int64)
 
 
-def combined(classes: tuple[Label, ...], gold: Ids, answers: Sequence[tuple[Ids, Floats]]) -> Outcome:
+def combine(classes: tuple[Label, ...], gold: Ids, answers: Sequence[tuple[Ids, Floats]]) -> Outcome:
     """The outcome of several classifiers, each with its predictions (N,) and probabilities (N, K)."""
     mean: NDArray[np.float64] = np.mean([probability for _, probability in answers], axis=0, dtype=np.float64)
     return Outcome(classes, gold, np.stack([predicted for predicted, _ in answers]), mean.astype(np.float32))
@@ -193,14 +193,14 @@ def wrong_answers(
     # Rounded before sorting: values that differ only by rounding stay in the order of the data.
     certainty = outcome.probability[wrong, best[wrong]].astype(np.float64).round(4)
 
-    def named(number: int) -> str:
+    def name_class(number: int) -> str:
         label = outcome.classes[number]
         return (names or {}).get(label, str(label))
 
     def row(place: int) -> tuple[str | float, ...]:
         text = wrong[place]
         sides = (side[text] for side in texts.values())
-        return *sides, named(outcome.gold[text]), named(best[text]), float(certainty[place])
+        return *sides, name_class(outcome.gold[text]), name_class(best[text]), float(certainty[place])
 
     return worst((*texts, *labels, "probability"), certainty, row)
 
@@ -276,7 +276,7 @@ class FewShot(Labelled):
             vectors = embed_rows(encode, Rows(train[row] for row in union), where=at_train)
             table = embed_rows(encode, test, where=at_test)
             answers = [logistic(vectors[np.searchsorted(union, draw)], gold[draw])(table) for draw in draws]
-            outcome = combined(classes, expected, answers)
+            outcome = combine(classes, expected, answers)
             yield accuracy(self.name, code, outcome, details=mistakes(test, outcome))
             yield macro_f1(self.name, code, outcome)
 
@@ -314,7 +314,7 @@ class ZeroShot(Labelled):
         layers = best_layers(*learnt, classes=len(classes))
         for code, (_, _, source) in subsets.items():
             vectors, gold, test = self._embed(encode, source, classes)
-            outcome = combined(classes, gold, [apply(layer, vectors) for layer in layers])
+            outcome = combine(classes, gold, [apply(layer, vectors) for layer in layers])
             yield accuracy(self.name, code, outcome, details=mistakes(test, outcome))
             yield macro_f1(self.name, code, outcome)
 
@@ -351,7 +351,7 @@ class PairProbe(Labelled):
         for code, (_, source) in subsets.items():
             test, where = self.read(source)
             answer = classify(self._features(encode, test, where))
-            outcome = combined(self.classes, gold_of(test, self.classes, where=where), [answer])
+            outcome = combine(self.classes, gold_of(test, self.classes, where=where), [answer])
             details = wrong_answers({"sentence 1": test.texts(0), "sentence 2": test.texts(1)}, outcome)
             # Pairs are translated row by row, but a few labels of PAWS-X differ between languages.
             yield accuracy(self.name, code, outcome, item_set=item_set_of(range(len(test))), details=details)

@@ -116,11 +116,11 @@ class PairClassifier:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        from isoglot.model.tokenizer import unpadded
+        from isoglot.model.tokenizer import suspend_padding
 
         backbone: Any = self.layers["backbone"]
         device = next(backbone.parameters()).device
-        with unpadded(self.tokenizer.backend_tokenizer, self.length):
+        with suspend_padding(self.tokenizer.backend_tokenizer, self.length):
             encodings = self.tokenizer.backend_tokenizer.encode_batch([tuple(pairs[row].texts) for row in rows])
         columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
         fill = {"input_ids": int(self.tokenizer.pad_token_id or 0)}

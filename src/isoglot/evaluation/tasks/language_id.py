@@ -26,7 +26,7 @@ from isoglot.evaluation.tasks.classification import (
     Outcome,
     accuracy,
     chosen_strength,
-    combined,
+    combine,
     logistic,
     wrong_answers,
 )
@@ -57,7 +57,7 @@ def probe(tables: dict[str, Floats]) -> Outcome:
     groups = np.concatenate([half[0] for half in halves])  # a sentence and its translations share their number
     strength = chosen_strength(learnt, gold, groups.tolist(), iterations=ITERATIONS)
     answer = logistic(learnt, gold, strength=strength, iterations=ITERATIONS)(tested)
-    return combined(tuple(tables), expected, [answer])
+    return combine(tuple(tables), expected, [answer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class LanguageIdLingua(SetTask):
             rows = outcome.gold == number
             if code in subsets:
                 answers = [(outcome.predicted[0][rows], outcome.probability[rows])]
-                part = combined(outcome.classes, outcome.gold[rows], answers)
+                part = combine(outcome.classes, outcome.gold[rows], answers)
                 yield _score(self.name, code, part, [tables[code][0]])
 
     def _table(self, encode: Encode, code: str, source: Source) -> Table:

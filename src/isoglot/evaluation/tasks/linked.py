@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from isoglot.core.errors import CorpusError, EvaluationError
-from isoglot.data.files import read_lines, stored
+from isoglot.data.files import locate, read_lines
 from isoglot.data.readers.entities import SENTENCES, read_entities
 from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
 from isoglot.evaluation.sets import among
@@ -84,7 +84,7 @@ class Linked(BaseTask):
 
     def _read(self, data: Path) -> dict[str, _Language]:
         """The sentences by language. A sentence with several links is there once, with all its entities."""
-        if (file := stored(data, SENTENCES) or stored(data / "wikipedia", SENTENCES)) is None:
+        if (file := locate(data, SENTENCES) or locate(data / "wikipedia", SENTENCES)) is None:
             return {}
         sentences: dict[str, dict[str, tuple[str, set[int]]]] = {}
         try:

@@ -33,7 +33,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from isoglot.core.errors import CorpusError, EvaluationError
-from isoglot.data.files import stored
+from isoglot.data.files import locate
 from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
@@ -258,7 +258,7 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     """
     from isoglot.data.readers import read
 
-    files = [data] if data.is_file() else [stored(data, f"retrieval.{suffix}") for suffix in _SUFFIXES]
+    files = [data] if data.is_file() else [locate(data, f"retrieval.{suffix}") for suffix in _SUFFIXES]
     path = next(filter(None, files), data / "retrieval")
     if not path.exists():
         return

@@ -52,7 +52,7 @@ _LETTERS = 300  # maximum characters of a sentence in that table: some sets pair
 Items = NDArray[np.float32]  # (n, 2): gold, cosine
 
 
-def joined(parts: Iterable[Rows]) -> Rows:
+def join_rows(parts: Iterable[Rows]) -> Rows:
     """All pairs of several parts, one part after the other."""
     return Rows(chain.from_iterable(parts))
 
@@ -89,7 +89,7 @@ class Sts(SetTask):
                 where = f"{self.name} {subset}{corpus and f', corpus {corpus}'}"
                 pairs.append(source.read(where))
                 parts.append(judge(encode, pairs[-1], where=where, languages=sides(subset)))
-            details = mistakes(joined(pairs), np.concatenate(parts))
+            details = mistakes(join_rows(pairs), np.concatenate(parts))
             yield from correlations(self.name, subset, parts, self.ways(corpora), details=details)
 
     def ways(self, corpora: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002
@@ -102,7 +102,7 @@ def read_pairs(task: Sts, data: Path, subset: str) -> Rows:
     subsets = task.find(data)
     if subset not in subsets:
         raise EvaluationError(f"{task.name} {subset}: not in {data}: {task.needs}")
-    return joined(source.read(f"{task.name} {corpus or subset}") for corpus, source in subsets[subset].items())
+    return join_rows(source.read(f"{task.name} {corpus or subset}") for corpus, source in subsets[subset].items())
 
 
 def sides(subset: str) -> tuple[str, str]:

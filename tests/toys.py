@@ -39,7 +39,7 @@ class ToyEncoder(Encoder):
         )
 
     def forward(self, tokens: Tokens) -> Tensor:
-        table, filled = tokens.padded(0)
+        table, filled = tokens.pad(0)
         ids = send(torch.from_numpy(table), self.device)
         mask = torch.ones_like(ids) if filled is None else send(torch.from_numpy(filled), self.device)
         weights = mask[..., None].to(self.layer.weight.dtype)

@@ -157,7 +157,7 @@ def moves(encoder, limits, count=2):
     settings = OptimizerSettings(lr=0.01, eps=1e-3, precision="fp32")
     adam = optimizer.build([encoder, stream.objective], settings)
     for _ in range(count):
-        with operations() as ran, patch.object(Tokens, "padded", side_effect=AssertionError):
+        with operations() as ran, patch.object(Tokens, "pad", side_effect=AssertionError):
             with waits() as early:
                 result = train_step(encoder, [stream], adam, limits, lr=0.01, clip=settings.clip)
             with waits() as late:
@@ -274,14 +274,14 @@ def test_little_is_padded_and_results_are_the_same(device, toy_transformer, monk
         return [*found, *(weight.grad.cpu() for weight in encoder.parameters() if weight.grad is not None)]
 
     here, computed = results(torch.device("cpu")), []
-    pad = Tokens.padded
+    pad = Tokens.pad
 
     def counted(tokens, fill=0):
         table, mask = pad(tokens, fill)
         computed.append(table.size)
         return table, mask
 
-    monkeypatch.setattr(Tokens, "padded", counted)
+    monkeypatch.setattr(Tokens, "pad", counted)
     for one, other in zip(results(device), here, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5, rtol=1e-4)
     assert len(texts) * tokens.lengths.max() > 1.5 * tokens.lengths.sum()  # as one chunk

@@ -79,7 +79,7 @@ def test_a_sample_is_drawn_by_its_seed_after_leaks_and_before_duplicates(tmp_pat
             [MemorySource(pairs, ("en", "de"), mixing=Mixing(**sample)), MemorySource(pairs[:3], name="few")],
             leakage=[tmp_path / "test.txt"],
         )
-        first, again = ([group.texts[0] for group in dict(corpus.named())["data"]] for _ in range(2))
+        first, again = ([group.texts[0] for group in dict(corpus.source_groups())["data"]] for _ in range(2))
         assert first == again
         assert first == sorted(first, key=int)
         assert corpus.counts["data"]["kept"] == len(first)
@@ -168,7 +168,7 @@ def test_after_an_abandoned_reading_everything_is_read_again():
     stopped = corpus.texts()
     for _ in range(5):  # the first two sources, of which the second repeats the first, and one sentence
         next(stopped)
-    assert sum(1 for _, groups in corpus.named() for _ in groups) == 3
+    assert sum(1 for _, groups in corpus.source_groups() for _ in groups) == 3
     assert corpus.counts["b"]["repeated"] == 2
 
 

@@ -45,9 +45,9 @@ def known(monkeypatch):
     def put(one, files=None):
         sets = {**entries.catalogue(), one.name: one}
         recorded = {path: content(text) for path, text in (files or {}).items()}
-        before = entries._recorded
+        before = entries._read_record
         monkeypatch.setattr(entries, "catalogue", lambda: sets)
-        monkeypatch.setattr(entries, "_recorded", lambda name: recorded if name == one.name else before(name))
+        monkeypatch.setattr(entries, "_read_record", lambda name: recorded if name == one.name else before(name))
         return one
 
     return put

@@ -81,7 +81,7 @@ def test_only_chosen_layers_are_trained_and_nothing_below_has_a_graph(family, to
     names = trained(encoder)
     assert names
     assert all(".layer.1." in name for name in names)
-    ids, mask = map(torch.from_numpy, encoder.tokenize(SENTENCES).padded(encoder.pad))
+    ids, mask = map(torch.from_numpy, encoder.tokenize(SENTENCES).pad(encoder.pad))
     states = encoder.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
     assert [state.requires_grad for state in states] == [False, False, True]
     assert trained(toy_transformer(family=family, train_layers="1-2")) > names

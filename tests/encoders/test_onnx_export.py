@@ -47,7 +47,7 @@ def build(tmp_path):
 
 def run(data, encoder, texts=SENTENCES):
     """Vectors, states and the mask of the texts."""
-    table, filled = encoder.tokenize(texts).padded(encoder.pad)
+    table, filled = encoder.tokenize(texts).pad(encoder.pad)
     ids = torch.from_numpy(table)
     mask = torch.ones_like(ids) if filled is None else torch.from_numpy(filled)
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])

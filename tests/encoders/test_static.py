@@ -102,7 +102,7 @@ def test_same_vectors_in_sentence_transformers(toy_static, tmp_path):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_an_accelerator_without_the_kernel_gives_the_same_rows(toy_static, weighted, monkeypatch):
     if not weighted:
-        toy_static = StaticEncoder(toy_static.folded(), toy_static.tokenizer)
+        toy_static = StaticEncoder(toy_static.fold(), toy_static.tokenizer)
     expected = encode(toy_static, [*SENTENCES, ""])
 
     def lacking(*given, **options):

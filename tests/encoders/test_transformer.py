@@ -118,7 +118,7 @@ def test_the_first_layers_alone(family, toy_transformer, tmp_path):
     whole, half = toy_transformer(family=family, pooling="first1-last"), toy_transformer(family=family, layers=1)
     with torch.no_grad():
         output = whole.eval().backbone(
-            torch.from_numpy(half.tokenize(SENTENCES[:1]).padded()[0]), output_hidden_states=True, return_dict=True
+            torch.from_numpy(half.tokenize(SENTENCES[:1]).pad()[0]), output_hidden_states=True, return_dict=True
         )
     np.testing.assert_allclose(encode(half, SENTENCES[0]), output.hidden_states[1].mean(1)[0].numpy(), atol=1e-6)
     half.save(tmp_path / "model")

@@ -55,7 +55,7 @@ def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "small"
     encoder = isoglot.encoders.load("isoglot-small", device="cpu")
     encoder.save(folder, weights="onnx")
-    ids, mask = encoder.tokenize(TEXTS).padded(encoder.pad)
+    ids, mask = encoder.tokenize(TEXTS).pad(encoder.pad)
     session = onnxruntime.InferenceSession(folder / layout.GRAPH)
     (rows,) = session.run(["sentence_embedding"], {"input_ids": ids, "attention_mask": mask})
     return folder, rows / np.linalg.norm(rows, axis=1, keepdims=True), encoder.encode(TEXTS)

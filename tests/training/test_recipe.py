@@ -82,7 +82,7 @@ def test_tasks_are_kept_out_of_training_by_their_names(file, tmp_path):
     def kept(*leakage):
         recipe = load(file, [f"streams.0.leakage={list(leakage)}", f'data="{tmp_path}"'])
         corpus = corpus_of(recipe, recipe.stages[0].streams[0])
-        texts = [group.texts[0] for _, groups in corpus.named() for group in groups]
+        texts = [group.texts[0] for _, groups in corpus.source_groups() for group in groups]
         return texts, corpus.digest(), corpus.counts["pairs.tsv"]["leaked"]
 
     assert kept()[0] == ["hello DEU", "alt", "Hello!", "new"]
@@ -103,7 +103,7 @@ def test_a_test_set_that_changes_is_kept_out_as_it_is_now(file, tmp_path):
     def kept():
         recipe = load(file, ['streams.0.leakage="tatoeba"', f'data="{tmp_path}"'])
         corpus = corpus_of(recipe, recipe.stages[0].streams[0])
-        return [group.texts[0] for _, groups in corpus.named() for group in groups]
+        return [group.texts[0] for _, groups in corpus.source_groups() for group in groups]
 
     assert kept() == ["neu"]
     replace_unseen(tmp_path / "tatoeba-laser" / "tatoeba.deu-eng.deu", b"neu\n")

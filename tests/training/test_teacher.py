@@ -101,7 +101,7 @@ def test_joined_streams_too(project):
     stream = recipe.stages[0].streams[0].model_copy(update={"join": True})
     stage = recipe.stages[0].model_copy(update={"streams": (stream,)})
     sources, table, column = opened(recipe.model_copy(update={"stages": (stage,)}))
-    texts = [text for _, groups in sources.named() for g in groups for text in (*g.texts, *g.hard_negatives)]
+    texts = [text for _, groups in sources.source_groups() for g in groups for text in (*g.texts, *g.hard_negatives)]
     assert table.sentences == len(texts)
     wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
     np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)

@@ -239,7 +239,7 @@ class Corpus:
             first_bytes(file)
         _ = self._named_leaks  # of tasks, whose data may be missing
 
-    def named(self) -> list[tuple[str, Iterable[Group]]]:
+    def source_groups(self) -> list[tuple[str, Iterable[Group]]]:
         """Each source's name and its filtered groups, read again on each call; a joined corpus is one source."""
         counts = self.counts = {source.name: Counter() for source in self.sources}
         if not self.join:
@@ -415,7 +415,7 @@ def build_table(
             if counts is None:
                 with atomic_folder(folder, replace=True) as new:
                     with corpus.reading("reading and tokenising", report, progress=progress):
-                        GroupTable.build(corpus.named(), tokenize, folder=new)
+                        GroupTable.build(corpus.source_groups(), tokenize, folder=new)
                     (new / _COUNTS).write_text(json.dumps(corpus.counts), encoding="utf-8")
                 counts = corpus.counts
     corpus.counts = counts
@@ -443,7 +443,7 @@ def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
 def text_table(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
     """The table of a corpus in memory, without tokens: some 30 bytes for each sentence."""
     with corpus.reading("reading", report):
-        return GroupTable.build(corpus.named(), lambda texts: Tokens.empty(len(texts)))
+        return GroupTable.build(corpus.source_groups(), lambda texts: Tokens.empty(len(texts)))
 
 
 def _counts(folder: Path) -> Counts | None:

@@ -53,7 +53,7 @@ class Tokens:
         shift = np.repeat(self.starts[rows] - (lengths.cumsum() - lengths), lengths)
         return Tokens(self.ids[np.arange(len(shift)) + shift], lengths)
 
-    def padded(self, pad: int = 0) -> tuple[Ids, Ids | None]:
+    def pad(self, pad: int = 0) -> tuple[Ids, Ids | None]:
         """`input_ids` and `attention_mask`, both (N, T) int64, T the longest sentence; no mask if nothing is padded."""
         if not len(self) or self.lengths.min() == self.lengths.max():
             return self.ids.reshape(len(self), -1 if len(self) else 0), None

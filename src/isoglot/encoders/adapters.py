@@ -60,7 +60,7 @@ class LowRank(Linear):
         low = F.linear(x, self.down) * self.scale  # (..., r)
         return super().forward(x) + F.linear(low, self.up)
 
-    def merged(self) -> nn.Linear:
+    def to_linear(self) -> nn.Linear:
         """An ordinary layer with the same output up to rounding; the bias is shared."""
         plain = nn.Linear(self.in_features, self.out_features, bias=False, device="meta")
         plain.weight = nn.Parameter((self.weight + self.scale * self.up @ self.down).detach(), requires_grad=False)
@@ -156,7 +156,7 @@ def merge_adapters(backbone: Any) -> Any:
         return backbone
     out: Any = evaluating(backbone, always_copy=True)
     for name, part in parts:
-        out.set_submodule(name, part.merged())
+        out.set_submodule(name, part.to_linear())
     return out
 
 

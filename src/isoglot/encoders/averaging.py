@@ -43,7 +43,7 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
         if isinstance(part, Encoder):
             part.name = part.origin = ""
     made_of = ", ".join(_name(model, place) for place, model in enumerate(models))
-    mean.card = first.card and first.card.derived(made_of)
+    mean.card = first.card and first.card.derive(made_of)
     total = mean.state_dict()  # views, not copies: changed in place
     with torch.no_grad():
         for place, (model, share) in enumerate(zip(models, shares, strict=True)):

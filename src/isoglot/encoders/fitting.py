@@ -138,7 +138,7 @@ def whitening(statistics: Moments, dim: int | None = None) -> tuple[Dense, float
 
 def _fold_into_rows(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:
     """A new static encoder whose rows have been through the layer."""
-    table = encoder.folded()
+    table = encoder.fold()
     with torch.no_grad():
         rows = layer.to(table.device)(table.float())
     same = {name: getattr(encoder, name) for name in ("sparse", "max_length", "prompt", "prompts", "normalizes")}

@@ -194,7 +194,7 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
     texts = [prompts[row % len(prompts)] + text for row, text in enumerate(_read_texts())]
     tokens = encoder.tokenize(texts, prompt="")
     for rows in pack(tokens.lengths, _CHUNK):
-        ids, mask = tokens.select(rows).padded(encoder.pad or 0)
+        ids, mask = tokens.select(rows).pad(encoder.pad or 0)
         given = [torch.from_numpy(table) for table in (ids, np.ones_like(ids) if mask is None else mask)]
         with torch.inference_mode():
             observed(**{name: table.to(encoder.device) for name, table in zip(INPUTS, given, strict=True)})

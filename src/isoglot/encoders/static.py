@@ -113,7 +113,7 @@ class StaticEncoder(Encoder):
             total, is_mean = rows.new_zeros(len(tokens), self.dim).index_add(0, number, rows), False
         return total if is_mean else total / lengths.clamp(min=1)[:, None]
 
-    def folded(self) -> Tensor:
+    def fold(self) -> Tensor:
         """(V, D) rows times their weights, without a gradient: the table whose plain mean is this encoder."""
         table = self.table.detach()
         return table.clone() if self.token_weights is None else table * self.token_weights.detach()
@@ -127,7 +127,7 @@ class StaticEncoder(Encoder):
         """Write the folder of a sentence-transformers StaticEmbedding, the weights folded in."""
         from safetensors.torch import save_file
 
-        save_file({"embedding.weight": self.folded().float().cpu().contiguous()}, folder / "model.safetensors")
+        save_file({"embedding.weight": self.fold().float().cpu().contiguous()}, folder / "model.safetensors")
         layout.write_backend(folder, self.tokenizer, self.max_length)
         kinds = [("StaticEmbedding", ""), *([("Normalize", "1_Normalize")] if self.normalizes else [])]
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)

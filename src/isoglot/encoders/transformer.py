@@ -301,7 +301,7 @@ class TransformerEncoder(Encoder):
 
 def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:
     """Padded ids and mask (N, T) as tensors; None instead of a mask where nothing is padded."""
-    return tuple(part if part is None else torch.from_numpy(part) for part in tokens.padded(pad))
+    return tuple(part if part is None else torch.from_numpy(part) for part in tokens.pad(pad))
 
 
 def _set_dropout(backbone: nn.Module, rate: float) -> None:

@@ -2,7 +2,8 @@
 
 A table of 250,000 pieces is most of a small multilingual model. The rows of the pieces that stay, and everything after
 the table, are copied unchanged. Pieces are chosen so that text of the corpus *must* be cut as before; the argument is
-given for each of the three algorithms (`find_used`, `find_needed`). A tokenizer is read and written as its tokenizer.json.
+given for each of the three algorithms (`find_used`, `find_needed`). A tokenizer is read and written as its
+tokenizer.json.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _add_prompt(texts: Iterable[str], prompt: str) -> Iterator[str]:
 def cut_to(
     encoder: Encoder, pieces: Set[int], *, keep_characters: bool = True, first: Sequence[int] = ()
 ) -> tuple[Encoder, NDArray[np.int64]]:
-    """A copy of an encoder with these pieces and those it needs (see `find_needed`), and the ids (V',) that its rows had.
+    """A copy of an encoder with these pieces and what `find_needed` adds, and the ids (V',) that its rows had.
 
     first   pieces that get the lowest ids, in this order, after the special ones; the others keep their order
 
@@ -193,7 +194,7 @@ def _copy_with_rows(
         if table is not None:
             memo[id(table)] = nn.Parameter(table.detach()[[*new]], requires_grad=table.requires_grad)
     out = copy.deepcopy(encoder, memo)
-    out.card = encoder.card and encoder.card.derived(encoder.name)
+    out.card = encoder.card and encoder.card.derive(encoder.name)
     part = inside(out)
     part.origin = ""
     if isinstance(part, TransformerEncoder):

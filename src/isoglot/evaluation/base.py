@@ -71,7 +71,7 @@ class BaseTask:
         """The scores of the subsets that were found, of which there is at least one."""
         raise NotImplementedError
 
-    def averaged(self, subsets: Iterable[str]) -> Iterable[str] | None:  # noqa: ARG002
+    def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str] | None:  # noqa: ARG002
         """The subsets that the `mean` is over; None for all."""
         return None
 
@@ -94,7 +94,7 @@ class BaseTask:
         if not (subsets := self.find(data, languages)):
             return []
         scores = list(self.score(encode, subsets))
-        lists: dict[str, Iterable[str] | None] = {**self.lists, "mean": self.averaged(subsets)}
+        lists: dict[str, Iterable[str] | None] = {**self.lists, "mean": self.mean_subsets(subsets)}
         means = [average for name, over in lists.items() for average in averages(scores, name, over=over)]
         return self.add_details(scores + means, subsets)
 

@@ -891,7 +891,7 @@ class Index:
         if not files.deleted:
             return None
         live = np.ones(files.rows, np.bool_)
-        live[self.store.deleted()] = False
+        live[self.store.find_deleted()] = False
         return live
 
     def _structure(self, record: Structure | None) -> Any:

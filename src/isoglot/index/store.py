@@ -163,7 +163,7 @@ class Store:
     @property
     def kind(self) -> str:
         """How the index is searched."""
-        return self.value("kind") or self._damaged("does not name its kind")
+        return self.value("kind") or self._fail("does not name its kind")
 
     @property
     def version(self) -> int:
@@ -247,7 +247,7 @@ class Store:
         """The sentences of some rows, all of which must be there."""
         sentences = dict(self._select("row", rows))
         if (missing := next((row for row in rows if row not in sentences), None)) is not None:
-            self._damaged(f"has no sentence {missing}")
+            self._fail(f"has no sentence {missing}")
         return sentences
 
     def by_id(self, ids: Sequence[str]) -> dict[str, dict[int, Sentence]]:
@@ -266,7 +266,7 @@ class Store:
         query = "SELECT content, count(DISTINCT id) FROM sentences WHERE content IN ({}) GROUP BY content"
         return dict(self._ask_for(query, contents))
 
-    def deleted(self) -> list[int]:
+    def find_deleted(self) -> list[int]:
         """The deleted rows."""
         return [row for (row,) in self._ask("SELECT row FROM deleted")]
 
@@ -291,7 +291,7 @@ class Store:
                 pairs = np.fromiter(asked, np.dtype([("row", np.int64), ("language", np.int32)]))
                 numbers[pairs["row"]] = pairs["language"]
             except (ValueError, TypeError, OverflowError, IndexError) as error:  # not integers
-                self._damaged("lacks languages of sentences", error)
+                self._fail("lacks languages of sentences", error)
         return self._codes(), numbers
 
     def _codes(self) -> dict[str, int]:
@@ -305,7 +305,7 @@ class Store:
         )
         for row, *values in self._ask_for(query, keys):
             if not all(isinstance(values[at], str) for at in (0, 1, 2, 4)) or not isinstance(values[3], str | None):
-                self._damaged(f"has no text as sentence {row}")
+                self._fail(f"has no text as sentence {row}")
             yield row, Sentence(*values)
 
     def _ask_for(self, query: str, keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -332,7 +332,7 @@ class Store:
         statements = self._ask("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         expected = sorted(" ".join(sql.split()) for sql in _SCHEMA.split(";") if sql.strip())
         if sorted(" ".join(str(sql).split()) for (sql,) in statements if sql not in _ANALYZED) != expected:
-            self._damaged("has other tables than an index")
+            self._fail("has other tables than an index")
 
     def _model_name(self) -> str:
         """The name of the model of an index of any format, as far as it can be read."""
@@ -345,7 +345,7 @@ class Store:
         try:
             return Origin(**json.loads(self.value("origin") or ""))
         except (ValueError, TypeError, RecursionError):
-            self._damaged("does not name its model")
+            self._fail("does not name its model")
 
     def _files(self) -> Files:
         """Inside a transaction."""
@@ -355,15 +355,15 @@ class Store:
             "(SELECT count(*) FROM deleted)"
         )[0]
         if rows != last + 1:
-            self._damaged(f"has sentences up to row {last} for {rows} vectors")
+            self._fail(f"has sentences up to row {last} for {rows} vectors")
         structure = None
         for name, covered, size in self._ask("SELECT name, rows, bytes FROM approximate"):
             if not isinstance(name, str) or Path(name).name != name or type(covered) is not int:
-                self._damaged("does not name its FAISS file")
+                self._fail("does not name its FAISS file")
             structure = Structure(name, covered, size, self.value(f"sha256 {name}"))
         vectors = self.value("vectors") or ""
         if not VECTORS.fullmatch(vectors):
-            self._damaged("does not name its vectors")
+            self._fail("does not name its vectors")
         return Files(rows, structure, self.version, vectors, deleted, self._changes(), self.value("scale"))
 
     def _changes(self) -> int:
@@ -371,7 +371,7 @@ class Store:
 
     def _number(self, key: str, problem: str) -> int:
         value = self.value(key) or ""
-        return int(value) if value.isdecimal() else self._damaged(problem)
+        return int(value) if value.isdecimal() else self._fail(problem)
 
     def value(self, key: str) -> str | None:
         """A value that is kept; None if it is missing."""
@@ -403,7 +403,7 @@ class Store:
         with self._lock, _explaining(self._path if self.folder else self.name, problem, is_writing=self._is_writing):
             yield self._connection
 
-    def _damaged(self, problem: str, error: Exception | None = None) -> NoReturn:
+    def _fail(self, problem: str, error: Exception | None = None) -> NoReturn:
         raise SearchError(f"{self._path}: {problem}; make the index again") from error
 
 

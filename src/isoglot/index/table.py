@@ -72,10 +72,10 @@ class _FileTable(Table):
         except FileNotFoundError:  # compaction by another process may have replaced it
             raise
         except OSError as error:
-            raise self._truncated() from error
+            raise self._size_error() from error
         weakref.finalize(self, self._stream.close)
         if os.fstat(self._stream.fileno()).st_size < HEADER + rows * self._width:
-            raise self._truncated()
+            raise self._size_error()
         if not is_header(self._stream.read(HEADER), dim):
             raise SearchError(f"{path}: is not a table of {dim} columns; make the index again")
 
@@ -103,7 +103,7 @@ class _FileTable(Table):
                 self._stream.seek(start)
                 size = self._stream.readinto(out.data) or 0
         if size < out.nbytes:
-            raise self._truncated()
+            raise self._size_error()
 
     def _require_finite(self, rows: Vectors) -> None:
         with np.errstate(invalid="ignore"):
@@ -111,7 +111,7 @@ class _FileTable(Table):
         if not np.isfinite(total):
             raise SearchError(f"{self.path}: contains a vector that is not finite; make the index again")
 
-    def _truncated(self) -> SearchError:
+    def _size_error(self) -> SearchError:
         return SearchError(f"{self.path}: is missing or truncated; make the index again")
 
 

@@ -48,7 +48,7 @@ class Runs(NamedTuple):
         """The runs with lengths relative to their sum."""
         return cls(vectors, np.concatenate([[0], np.cumsum(lengths) / max(sum(lengths), 1)]))
 
-    def halved(self) -> Runs:
+    def halve(self) -> Runs:
         """Single sentences as runs of pairs of neighbours, whose vectors are the normalised means."""
         vectors = self.vectors[0]
         pairs = vectors[: len(vectors) // 2 * 2].reshape(-1, 2, vectors.shape[1]).mean(axis=1)
@@ -158,7 +158,7 @@ def coarse_path(x: Runs, y: Runs, skip: float, width: int) -> Path:
     if max(count, end) <= DENSE:
         band = np.zeros(count + 1, np.int64), np.full(count + 1, end)
     else:
-        coarse = 2 * coarse_path(x.halved(), y.halved(), skip, width)
+        coarse = 2 * coarse_path(x.halve(), y.halve(), skip, width)
         band = band_around(np.minimum(coarse, (count, end)), width)
     return find_path(Costs(x, y), moves_of(2), skip, band)[0]
 

@@ -298,7 +298,7 @@ class Model(Engine):
         }  # fmt: skip
         texts = only_one(texts=texts, sentences=sentences, inputs=inputs)
         if prompt is None and prompt_name is not None:
-            prompt = self._named_prompt(prompt_name)
+            prompt = self._find_prompt(prompt_name)
         if device is not None:
             workers = self._workers_on(device, workers)
         check_output_precision(output_precision)
@@ -383,7 +383,7 @@ class Model(Engine):
             return [self._as_tensors(row, whole) for row in rows]
         return torch_half("encoders").to_tensor(rows, self.device)
 
-    def _named_prompt(self, name: str) -> str:
+    def _find_prompt(self, name: str) -> str:
         if name not in self.prompts:
             hint = nearest(name, self.prompts) if self.prompts else "this model was saved without any"
             raise ValueError(f"prompt_name {name!r} is unknown; {hint}")

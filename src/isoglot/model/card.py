@@ -103,7 +103,7 @@ class Card(_Facts):
         """Write the card, with these facts, beside a model that was just written into `folder`."""
         _write(folder, self.model_copy(update={**facts, "checksums": _checksums(folder)}))
 
-    def trained(self) -> dict[str, int]:
+    def count_trained(self) -> dict[str, int]:
         """Sentences by language, over all data."""
         total: dict[str, int] = {}
         for data in self.data:
@@ -111,13 +111,13 @@ class Card(_Facts):
                 total[code] = total.get(code, 0) + count
         return total
 
-    def derived(self, base: str) -> Card:
+    def derive(self, base: str) -> Card:
         """The card of a model derived from this one without training: keeps the data, drops all measurements."""
         return Card(base=base, licence=self.licence, data=self.data, seed=self.seed)
 
     def means(self) -> list[tuple[str, int, float]]:
         """Rows (group of languages, their number, mean score), for languages with and without training sentences."""
-        trained, rows = self.trained(), []
+        trained, rows = self.count_trained(), []
         for which, seen in (("with", True), ("without", False)):
             values = [v for code, v in self.languages.items() if v is not None and (code in trained) is seen]
             if trained and values:
@@ -169,7 +169,7 @@ def render(card: Card, *, size: int = 0) -> str:
         autoescape=False, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters["cell"] = lambda text: " ".join(str(text).split()).replace("|", "\\|")
-    page = environment.get_template(_TEMPLATE).render(card=card, trained=card.trained(), size=size)
+    page = environment.get_template(_TEMPLATE).render(card=card, trained=card.count_trained(), size=size)
     return f"---\n{head(card)}---\n\n{page}"
 
 
@@ -181,7 +181,7 @@ def head(card: Card) -> str:
 
     licence = re.sub(r"[^a-z0-9.]+", "-", card.licence.partition(",")[0].lower())
     is_listed = licence in _LICENCES
-    tags = {str(tag(code)).partition("-")[0] for code in (*card.trained(), *card.languages) if is_language(code)}
+    tags = {str(tag(code)).partition("-")[0] for code in (*card.count_trained(), *card.languages) if is_language(code)}
     base = _BASES.get(card.base, card.base)
     opens = card.weights == "float32" and card.kind in ("TransformerEncoder", "StaticEncoder")
     scores = [score for score in card.scores if score.value is not None]

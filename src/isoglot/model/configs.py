@@ -45,7 +45,7 @@ class Entry(_Strict):
 
     @field_validator("type")
     @classmethod
-    def _known(cls, name: str) -> str:
+    def _check_class(cls, name: str) -> str:
         if not all(part.isidentifier() for part in name.split(".")) or (
             name.split(".")[0] not in ("sentence_transformers", "isoglot")
         ):
@@ -67,7 +67,7 @@ class Settings(_Strict):
     default_prompt_name: str | None = None
 
     @model_validator(mode="after")
-    def _named(self) -> Settings:
+    def _check_default(self) -> Settings:
         if self.default_prompt_name is not None and self.default_prompt_name not in (self.prompts or {}):
             raise ValueError(f"default_prompt_name is {self.default_prompt_name!r}, which prompts does not contain")
         return self

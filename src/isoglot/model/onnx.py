@@ -120,7 +120,7 @@ class OnnxModel(Model):
         return self._run(tokens, 1)
 
     def _run(self, tokens: Tokens, output: int) -> NDArray[np.float32]:
-        ids, mask = tokens.padded(self.pad)
+        ids, mask = tokens.pad(self.pad)
         mask = np.ones_like(ids) if mask is None else mask
         inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": mask}
         if self.table is not None:

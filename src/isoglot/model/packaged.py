@@ -127,7 +127,7 @@ def models() -> list[PackagedModel]:
 def _describe_included(name: str) -> PackagedModel:
     facts = card.read(INCLUDED / name) or card.Card()
     size = sum(path.stat().st_size for path in (INCLUDED / name).rglob("*") if path.is_file())
-    languages = len(facts.languages.keys() | facts.trained().keys())
+    languages = len(facts.languages.keys() | facts.count_trained().keys())
     return PackagedModel(
         name, "isoglot", facts.summary, facts.dim, facts.licence, installed=True, cached=True, size=size,
         languages=languages,

@@ -39,7 +39,7 @@ class Metrics:
         for name, (about, value) in gauges.items():
             Gauge(name, about, registry=self.registry).set_function(value)
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+    def count_answer(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
         self._requests.labels(route, method, status).inc()
         self._seconds.labels(route).observe(seconds)
@@ -81,7 +81,7 @@ class Observe:
         finally:  # an error is answered with 500 and logged by an outer layer
             seconds, route = perf_counter() - began, getattr(scope.get("route"), "path", "-")
             method = scope["method"] if scope["method"] in _METHODS else "-"
-            self.metrics.answered(route, method, status, seconds)
+            self.metrics.count_answer(route, method, status, seconds)
             client = (scope.get("client") or ("-",))[0]
             facts = {"client": client, "method": method, "route": route, "status": status, "bytes": size}
             facts |= {"milliseconds": 1000 * seconds, "request": number}

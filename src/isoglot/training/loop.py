@@ -300,7 +300,7 @@ class Run:
             limits = fit_graphs(limits, self.trained, adam)
         for step in range(self.state.step, total):
             lr = optimizer.rate(step, total=total, settings=settings.optimizer)
-            with signals.deferred():
+            with signals.defer():
                 result = train_step(
                     self.trained, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
                     accumulate=settings.optimizer.accumulate, where=f"step {self.state.overall + 1}",
@@ -448,7 +448,7 @@ class Signals:
             signal.signal(code, handler)
 
     @contextmanager
-    def deferred(self) -> Iterator[None]:
+    def defer(self) -> Iterator[None]:
         """Let the first signal wait while the block runs."""
         self._deferring = True
         try:

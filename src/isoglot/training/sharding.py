@@ -95,7 +95,7 @@ def make_alike(chunks: Chunks, encoder: Encoder, limits: StepLimits) -> tuple[Ch
 
     Chunks that make up for those of other ranks have an empty text and no rows.
     """
-    count, graph_chunks = len(chunks.pieces), chunks.kept(limits.graph_tokens)
+    count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
     numbers = ranks.exchange(count, graph_chunks)
     passes = max(pieces for pieces, _ in numbers)
     graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)

@@ -120,7 +120,7 @@ class Chunks:
         """The tokens of all chunks that are computed, padding included."""
         return sum(self.sizes)
 
-    def kept(self, limit: int) -> int:
+    def count_kept(self, limit: int) -> int:
         """How many of the first chunks have at most `limit` tokens together, padding included; an only one always."""
         return 1 if len(self.sizes) == 1 else sum(total <= limit for total in itertools.accumulate(self.sizes))
 
@@ -150,7 +150,7 @@ class Embedded:
     def __init__(self, encoder: Encoder, chunks: Chunks, limits: StepLimits) -> None:
         self.encoder, self.limits = encoder, limits
         self.chunks, self.pieces = chunks.rows, chunks.pieces
-        graph_chunks = chunks.kept(limits.graph_tokens)
+        graph_chunks = chunks.count_kept(limits.graph_tokens)
         self.states: list[Replay | None] = []
         self.parts: list[Tensor] = []
         with limits.autocast(encoder):

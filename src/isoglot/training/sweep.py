@@ -261,7 +261,10 @@ class Sweep:
         header = ("", "runs", *(row.subset + " ↓" * row.lower_is_better for row in table.rows), "training")
         notes = ["mean ± sample standard deviation over the seeds"]
         if len(self.arms) > 1:
-            notes += [f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL}; {self._method()}", *self._uncorrected()]
+            notes += [
+                f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL}; {self._method()}",
+                *self._list_plain_p(),
+            ]
         notes += [f"skipped: {line}" for line in self.comparison.left_out]
         return Grid(self.title, header, tuple(rows), notes=tuple(notes))
 
@@ -275,7 +278,7 @@ class Sweep:
         tests = f", by Holm over the {count} arms of a column" if count > 1 else ""
         return f"p is {over if degrees else 'over the items (permutations)'}{tests}"
 
-    def _uncorrected(self) -> list[str]:
+    def _list_plain_p(self) -> list[str]:
         """A line with what only p-values that are not corrected would mark."""
         left = [
             f"{row.subset}: {name}{_mark(change)} {p:.3f}"

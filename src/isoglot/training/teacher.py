@@ -95,7 +95,7 @@ def _compute(encode: Encode, corpus: Corpus, pivot: str, folder: Path, progress:
 
 def _in_order(corpus: Corpus, pivot: str) -> Iterator[str]:
     """The text that the teacher encodes for every sentence of the stream, in the order of the table's rows."""
-    for _, groups in corpus.named():
+    for _, groups in corpus.source_groups():
         for group in groups:
             texts = [*group.texts, *group.hard_negatives]
             if pivot:

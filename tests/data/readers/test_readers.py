@@ -115,4 +115,4 @@ def test_a_recipe_skips_unknown_languages_for_a_source_or_for_all(place, tmp_pat
     recipe = recipes.parse(data, folder=tmp_path)
     corpus = corpus_of(recipe, recipe.stages[0].streams[0])
     corpus.check()
-    assert [group for _, groups in corpus.named() for group in groups] == [PAIR]
+    assert [group for _, groups in corpus.source_groups() for group in groups] == [PAIR]

@@ -95,7 +95,7 @@ class Alignment(SetTask):
             name: tuple(parts[subset] for subset in over) for name, over in unions.items() if parts.keys() >= {*over}
         }
 
-    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+    def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str]:
         """Without the pools; no mean of one subset."""
         single = [subset for subset in subsets if subset not in self.pools]
         return single if len(single) > 1 else ()
@@ -320,7 +320,7 @@ class OfGroups(BaseTask):
         chosen = [*pairs(groups), *([every] if every else [])]
         return {"-".join(codes): Subset(groups, codes, find_shared(groups, codes)) for codes in chosen}
 
-    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+    def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str]:
         """The pairs of languages."""
         return [subset for subset in subsets if subset.count("-") == 1]
 

@@ -302,7 +302,7 @@ class ZeroShot(Labelled):
 
     prepare: Callable[[str], str] | None = None
 
-    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+    def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str]:
         """Those not learnt from."""
         return [code for code in subsets if code != self.learns[0][1]]
 

@@ -82,7 +82,7 @@ class Questions(SetTask):
         for name, over in (("monolingual", alone), ("crosslingual", across)) if alone and across else ():
             yield from averages(scores, name, over=over)
 
-    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+    def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str]:
         """All languages and pairs of languages, and not their averages."""
         return subsets
 

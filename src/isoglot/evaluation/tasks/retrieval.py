@@ -418,7 +418,7 @@ class XSim(BaseTask):
         """Both directions of each pair, `deu-eng` being from German to English."""
         return tuple("-".join(pair) for pair in permutations(self.find(data, languages), 2))
 
-    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+    def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str]:
         """The target languages."""
         return [f"xx-{code}" for code in subsets]
 

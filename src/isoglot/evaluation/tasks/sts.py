@@ -199,7 +199,7 @@ class EnglishSts(Sts):
         """All three, if the corpora are there."""
         return WAYS[:1] if self.corpora and "" in corpora else WAYS
 
-    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
+    def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
         """No mean of one subset."""
         return ()
 

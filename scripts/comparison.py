@@ -36,7 +36,7 @@ from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
 from isoglot.model import packaged
-from isoglot.report.tables import NOTHING, Grid, format_value, side_by_side, to_markdown
+from isoglot.report.tables import NOTHING, Grid, side_by_side, spell, to_markdown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -176,9 +176,9 @@ def cell(row: Row | None, place: int) -> str:
     """Value ± half of its interval, marked where it differs significantly from the base's."""
     if row is None:
         return NOTHING
-    value, text = row.values[place], format_value(row.values[place].mean, row.unit)
+    value, text = row.values[place], spell(row.values[place].mean, row.unit)
     if value.interval is not None:
-        text += f" ± {format_value((value.interval[1] - value.interval[0]) / 2, row.unit)}"
+        text += f" ± {spell((value.interval[1] - value.interval[0]) / 2, row.unit)}"
     difference = row.differences[place - 1] if place else None
     mark = "" if difference is None or not difference.significant else " ▲" if difference.better else " ▼"
     return text + mark

@@ -183,7 +183,7 @@ def test_compiled_layers_have_few_graphs_and_give_the_same(toy_transformer, tmp_
     toy_transformer().save(tmp_path)
     models = [load(tmp_path, dropout=0.0, compile=compiled) for compiled in (False, True)]
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-    bert._compile_layer.cache_clear()
+    bert._compile.cache_clear()
     counters.clear()
     for chunk, graph in ((40, 0), (60, 10**9), (90, 0), (10**9, 0)):
         gradients = []
@@ -199,7 +199,7 @@ def test_compiled_layers_have_few_graphs_and_give_the_same(toy_transformer, tmp_
         assert abs(vectors[0] - vectors[1]).max() < 1e-6
     assert counters["stats"]["unique_graphs"] <= 6
     assert not counters["graph_break"]
-    bert._compile_layer.cache_clear()
+    bert._compile.cache_clear()
 
 
 def test_only_our_layers_are_compiled(toy_transformer):

@@ -21,7 +21,7 @@ from isoglot.evaluation.resampling import interval, p_value
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, Column
-from isoglot.report.tables import format_value, scale
+from isoglot.report.tables import scale, spell
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", item_set=""):
@@ -424,11 +424,11 @@ def test_what_metrics_mean():
     assert mains("unknown", "a", "b") == ["a", "b"]
     assert [scale(unit) for unit in get_args(Unit)] == [100, 100, 100, 100, 1]
     values = [
-        format_value(0.5, "fraction"),
-        format_value(-0.00001, "fraction", sign=True),
-        format_value(None, "fraction"),
+        spell(0.5, "fraction"),
+        spell(-0.00001, "fraction", sign=True),
+        spell(None, "fraction"),
     ]
-    assert [*values, format_value(-3.21456, "plain", sign=True)] == ["50.0", "0.0", "–", "-3.215"]
+    assert [*values, spell(-3.21456, "plain", sign=True)] == ["50.0", "0.0", "–", "-3.215"]
 
 
 def test_lists_of_scores_and_folders_are_compared(tmp_path):

@@ -16,7 +16,7 @@ import isoglot
 from isoglot.core.errors import EncoderError
 from isoglot.model import packaged, packed
 from isoglot.model.pieces import _SEQUENCE, FILE, PieceTokenizer, build, write
-from isoglot.model.tokenizer import digest, disable_extras, tokenize_ragged
+from isoglot.model.tokenizer import digest, disable_extras, tokenize_rows
 
 TEXTS = [
     *("", " ", "  two  spaces ", "Guten Morgen!", "今日はいい天気ですね。", "ﬁ ½ Ａ ㍿", "အဦး", "▁ ▁▁a", "word " * 900),
@@ -38,7 +38,7 @@ def both(request):
 
 
 def expected(tokenizer, texts, length=512):
-    return tokenize_ragged(tokenizer, texts, max_length=length, special=True)
+    return tokenize_rows(tokenizer, texts, max_length=length, special=True)
 
 
 @pytest.mark.parametrize("length", [2, 3, 9, 512])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.core.errors import EncoderError
-from isoglot.model.tokenizer import digest, tokenize_ragged, train_tokenizer
+from isoglot.model.tokenizer import digest, tokenize_rows, train_tokenizer
 
 KINDS = ("bpe", "unigram", "wordpiece")
 
@@ -18,7 +18,7 @@ def test_trained_pieces_cover_the_text(model):
     tokenizer = train_tokenizer(SENTENCES * 3, 300, model=model)
     assert tokenizer.get_vocab_size() <= 300
     assert tokenizer.token_to_id("<unk>") == 0
-    tokens = tokenize_ragged(tokenizer, SENTENCES, max_length=99)
+    tokens = tokenize_rows(tokenizer, SENTENCES, max_length=99)
     assert (tokens.ids != 0).all()
     assert (tokens.lengths > 0).all()
 
@@ -66,7 +66,7 @@ def test_impossible_settings_are_refused():
 @given(st.lists(st.text(alphabet=st.characters(), max_size=20), max_size=8))
 def test_rows_are_those_of_each_text_alone(texts):
     tokenizer = build_tokenizer()
-    tokens = tokenize_ragged(tokenizer, texts, max_length=99, special=True)
+    tokens = tokenize_rows(tokenizer, texts, max_length=99, special=True)
     clean = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
     expected = [tokenizer.encode(text).ids for text in clean]
     assert tokens.lengths.tolist() == list(map(len, expected))
@@ -76,11 +76,11 @@ def test_rows_are_those_of_each_text_alone(texts):
 @pytest.mark.parametrize("kind", KINDS)
 def test_empty_texts_are_empty_rows_or_the_filler(kind):
     tokenizer = build_tokenizer(kind)
-    assert tokenize_ragged(tokenizer, ["", "cat", ""], max_length=99).lengths.tolist()[::2] == [0, 0]
-    filled = tokenize_ragged(tokenizer, ["", "cat"], max_length=99, filler=0)
+    assert tokenize_rows(tokenizer, ["", "cat", ""], max_length=99).lengths.tolist()[::2] == [0, 0]
+    filled = tokenize_rows(tokenizer, ["", "cat"], max_length=99, filler=0)
     assert filled.lengths[0] == 1
     assert filled.ids[0] == 0
-    assert len(tokenize_ragged(tokenizer, [], max_length=99, special=True)) == 0
+    assert len(tokenize_rows(tokenizer, [], max_length=99, special=True)) == 0
 
 
 def test_the_digest_changes_with_tokenizer_and_settings():

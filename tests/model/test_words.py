@@ -11,7 +11,7 @@ from tokenizers import AddedToken, normalizers
 
 import isoglot
 from isoglot.model import words
-from isoglot.model.tokenizer import tokenize_ragged, train_tokenizer
+from isoglot.model.tokenizer import tokenize_rows, train_tokenizer
 
 SENTENCES = [
     "The cat sat on the mat, twice.",
@@ -43,7 +43,7 @@ def tokenizer(request):
 
 
 def check(tokenizer, texts, max_length=512):
-    found, expected = (cut(tokenizer, texts, max_length=max_length) for cut in (words.tokenize, tokenize_ragged))
+    found, expected = (cut(tokenizer, texts, max_length=max_length) for cut in (words.tokenize, tokenize_rows))
     assert np.array_equal(found.lengths, expected.lengths)
     assert np.array_equal(found.ids, expected.ids)
     assert found.ids.dtype == found.lengths.dtype == np.int64
@@ -89,7 +89,7 @@ def test_other_tokenizers_are_left_alone():
 def test_threads_and_forks_share_it():
     model = isoglot.load("isoglot-static")
     texts = [f"{text} {number}" for number in range(40) for text in SENTENCES]
-    expected, found = tokenize_ragged(model.tokenizer, texts, max_length=128), list[object]()
+    expected, found = tokenize_rows(model.tokenizer, texts, max_length=128), list[object]()
     threads = [threading.Thread(target=lambda: found.append(model.tokenize(texts))) for _ in range(4)]
     for thread in threads:
         thread.start()

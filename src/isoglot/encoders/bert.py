@@ -270,9 +270,7 @@ class Bert(nn.Module):
             terms = table(_buckets(words.shape[1], words.device)).permute(2, 0, 1)
             mask = terms[None] if mask is None else terms.masked_fill(~mask, -math.inf)
         states = [self.embeddings(words, input_ids, token_type_ids)]
-        run = (
-            _compile_layer() if self.compiles and len(words) > 1 else Layer.__call__
-        )  # one row would be a graph of its own
+        run = _compile() if self.compiles and len(words) > 1 else Layer.__call__  # one row would be a graph of its own
         for layer in attrgetter(self.config.family.layers)(self):
             states.append(run(layer, states[-1], mask))
             if not output_hidden_states:
@@ -305,7 +303,7 @@ def compile_layers(encoder: nn.Module) -> None:
 
 
 @cache
-def _compile_layer() -> Callable[[Layer, Tensor, Tensor | None], Tensor]:
+def _compile() -> Callable[[Layer, Tensor, Tensor | None], Tensor]:
     """A layer through torch.compile: one for all layers and models, since a graph takes the weights as inputs.
 
     Sizes are dynamic, so that chunks of other lengths need no further graphs.

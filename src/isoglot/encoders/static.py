@@ -21,7 +21,7 @@ from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.model import layout
-from isoglot.model.tokenizer import add_prompt, digest, disable_extras, tokenize_ragged
+from isoglot.model.tokenizer import add_prompt, digest, disable_extras, tokenize_rows
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -85,7 +85,7 @@ class StaticEncoder(Encoder):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""
-        return tokenize_ragged(self.tokenizer, add_prompt(texts, prompt, self.prompt), max_length=self.max_length)
+        return tokenize_rows(self.tokenizer, add_prompt(texts, prompt, self.prompt), max_length=self.max_length)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the mean of each sentence's weighted rows."""

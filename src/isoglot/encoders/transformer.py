@@ -32,7 +32,7 @@ from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.rounding import for_inference
 from isoglot.model import Model, layout
-from isoglot.model.tokenizer import SavedTokenizer, add_prompt, digest, disable_extras, tokenize_ragged
+from isoglot.model.tokenizer import SavedTokenizer, add_prompt, digest, disable_extras, tokenize_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -182,7 +182,7 @@ class TransformerEncoder(Encoder):
         """Token ids with special tokens; a text without tokens becomes one padding token."""
         given = add_prompt(texts, prompt, self.prompt)
         backend = self.tokenizer.backend_tokenizer
-        return tokenize_ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
+        return tokenize_rows(backend, given, max_length=self.max_length, special=True, filler=self.pad)
 
     def prepared(self, tokens: Tokens) -> Tokens:
         """The tokens with their padded table, in memory that copies to an accelerator do not wait for."""

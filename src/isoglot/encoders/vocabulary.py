@@ -30,7 +30,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import Model
 from isoglot.model.engine import check_texts
-from isoglot.model.tokenizer import SavedTokenizer, tokenize_ragged
+from isoglot.model.tokenizer import SavedTokenizer, tokenize_rows
 
 KINDS = ("Unigram", "WordPiece", "BPE")
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback
@@ -227,7 +227,7 @@ def find_used(
     counts, words, total = np.zeros(0, np.int64), Counter[str](), 0
     stream = iter(texts)
     while block := list(islice(stream, _BLOCK)):
-        tokens = tokenize_ragged(tokenizer, block, max_length=_WHOLE)
+        tokens = tokenize_rows(tokenizer, block, max_length=_WHOLE)
         ids, lengths = tokens.ids, tokens.lengths
         total += int((lengths > 0).sum())
         seen = np.bincount(ids, minlength=len(counts))
@@ -244,7 +244,7 @@ def find_used(
 
 def _unknown_words(tokenizer: Tokenizer, text: str, unknown: int) -> Iterator[str]:
     """The words of a text, after pre-tokenisation, that become the unknown token."""
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as `tokenize_ragged` reads it
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as `tokenize_rows` reads it
     encoding = tokenizer.encode(text, add_special_tokens=False)
     for number, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
         if number == unknown:

@@ -39,17 +39,7 @@ from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, select, subsets, whole_tasks_lacking
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import (
-    MANY,
-    NOTHING,
-    Grid,
-    format_value,
-    latex_document,
-    save_tables,
-    size_of,
-    to_document,
-    to_text,
-)
+from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, size_of, spell, to_document, to_text
 
 if TYPE_CHECKING:
     import pandas
@@ -107,7 +97,7 @@ class Difference:
 
     def words(self, unit: Unit) -> str:
         """The value and its interval as tables show them."""
-        return format_value(self.value, unit, sign=True) + _interval(self.interval, unit, sign=True)
+        return spell(self.value, unit, sign=True) + _interval(self.interval, unit, sign=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -674,8 +664,8 @@ def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:
 
 def spread(value: Value, unit: Unit) -> str:
     """Mean ± standard deviation over seeds as tables show them; the mean alone of one seed."""
-    deviation = "" if value.deviation is None else f" ± {format_value(value.deviation, unit)}"
-    return format_value(value.mean, unit) + deviation
+    deviation = "" if value.deviation is None else f" ± {spell(value.deviation, unit)}"
+    return spell(value.mean, unit) + deviation
 
 
 def p_shown(p: float | None, otherwise: str = NOTHING) -> str:
@@ -685,4 +675,4 @@ def p_shown(p: float | None, otherwise: str = NOTHING) -> str:
 
 def _interval(bounds: Interval | None, unit: Unit, *, sign: bool = False) -> str:
     """An interval in brackets, after a space; nothing without one."""
-    return "" if bounds is None else f" [{', '.join(format_value(end, unit, sign=sign) for end in bounds)}]"
+    return "" if bounds is None else f" [{', '.join(spell(end, unit, sign=sign) for end in bounds)}]"

@@ -21,7 +21,7 @@ from isoglot.data.languages import is_language
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
-from isoglot.report.tables import NOTHING, Grid, format_value, list_names
+from isoglot.report.tables import NOTHING, Grid, list_names, spell
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -64,7 +64,7 @@ class Column:
         if self.lacking(scores):
             return NOTHING
         value, unit = self.mean({key: scores[key].value for key in self.keys}), scores[self.keys[0]].unit
-        return format_value(value, unit, digits=2 if unit == "error" else 1)
+        return spell(value, unit, digits=2 if unit == "error" else 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import configs, layout, pieces
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
-from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer, tokenize_ragged
+from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer, tokenize_rows
 
 
 class Graph:
@@ -105,7 +105,7 @@ class OnnxModel(Model):
         texts = add_prompt(texts, prompt, self.prompt)
         if self._pieces is not None:
             return self._pieces.tokenize(texts, max_length=self.max_length)
-        return tokenize_ragged(self.tokenizer, texts, max_length=self.max_length, special=True, filler=self.pad)
+        return tokenize_rows(self.tokenizer, texts, max_length=self.max_length, special=True, filler=self.pad)
 
     def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
         """The vectors, which are computed at once."""

@@ -142,7 +142,7 @@ def _alphabet(texts: Sequence[str], size: int, *, lowercase: bool) -> list[str]:
     return [chr(code) for code in order[:size].tolist()] if counts[order[size]] else []
 
 
-def tokenize_ragged(
+def tokenize_rows(
     tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int, special: bool = False, filler: int | None = None
 ) -> Tokens:
     """Token ids of each text, at most `max_length`, with or without special tokens.

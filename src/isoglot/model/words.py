@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from isoglot.data.tokens import Tokens, concatenate
-from isoglot.model.tokenizer import SPACE, SPLITS, suspend_padding, tokenize_ragged
+from isoglot.model.tokenizer import SPACE, SPLITS, suspend_padding, tokenize_rows
 
 _FEWEST = 64  # texts; fewer are left to the tokenizer, since the first look at its vocabulary takes longer
 _BLOCK = 4_096  # texts at a time
@@ -34,17 +34,15 @@ _NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip"}
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> Tokens:
-    """The same as `tokenize_ragged` without special tokens, faster where words occur again."""
+    """The same as `tokenize_rows` without special tokens, faster where words occur again."""
     if len(texts) < _FEWEST:
-        return tokenize_ragged(tokenizer, texts, max_length=max_length)
+        return tokenize_rows(tokenizer, texts, max_length=max_length)
     parts = []
     for start in range(0, len(texts), _BLOCK):
         block = texts[start : start + _BLOCK]
         tokens, is_odd = _look_up(tokenizer, block, max_length)
         if is_odd.any():
-            odd = tokenize_ragged(
-                tokenizer, [block[row] for row in is_odd.nonzero()[0].tolist()], max_length=max_length
-            )
+            odd = tokenize_rows(tokenizer, [block[row] for row in is_odd.nonzero()[0].tolist()], max_length=max_length)
             order = np.argsort(np.argsort(is_odd, kind="stable"), kind="stable")
             tokens = concatenate([tokens, odd]).select(order)
         parts.append(tokens)
@@ -121,7 +119,7 @@ class _Memory:
         lines = [words[start : start + _LINE] for start in range(0, len(words), _LINE)]
         try:
             encodings = tokenizer.encode_batch_fast([" ".join(line) for line in lines], add_special_tokens=False)
-        except Exception:  # the library's class for all errors: `tokenize_ragged` meets it again, and reports it
+        except Exception:  # the library's class for all errors: `tokenize_rows` meets it again, and reports it
             return
         parts, learnt = [self.words], list[str]()
         for line, encoding in zip(lines, encodings, strict=True):

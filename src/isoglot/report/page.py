@@ -24,7 +24,7 @@ from isoglot.report import charts
 from isoglot.report.comparable import alike
 from isoglot.report.html import ENVIRONMENT, Tables, facts, languages_in, shorten
 from isoglot.report.plot import Sentence, picture
-from isoglot.report.tables import MANY, Grid, by_language, format_value, list_names, name_metric, scale, side_by_side
+from isoglot.report.tables import MANY, Grid, by_language, list_names, scale, side_by_side, spell, to_label
 
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
 # A task with at most `_FEW_SUBSETS` is shown completely in the summary, of others the first `_FIRST`.
@@ -214,7 +214,7 @@ def _summary(mains: Sequence[Measure], models: Models) -> Block:
             place = [row[0] for row in grid.rows].index(subset)
             every = {score.over for score in chosen[subset] if score}
             over = f" over {list_names(every.pop(), most=3)}" if len(every) == 1 and () not in every else ""
-            task = measure.task if number else f"{measure.task} {name_metric(measure.any)}"
+            task = measure.task if number else f"{measure.task} {to_label(measure.any)}"
             bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
             rows.append((task, shorten(subset) + over, *grid.rows[place][1:]))
         if more := len(chosen) - most:
@@ -259,9 +259,7 @@ def _languages(mains: Sequence[Measure], names: Sequence[str], seen: Collection[
         shown_tasks.add(measure.task)
         for place in range(1, len(names)) if len(names) > 1 else (0,):
             if bars := list(_bars(measure, rows, place, seen)):
-                title = f"{measure.task}, {name_metric(measure.any)}" + (
-                    f": {names[place]} − {names[0]}" if place else ""
-                )
+                title = f"{measure.task}, {to_label(measure.any)}" + (f": {names[place]} − {names[0]}" if place else "")
                 yield _draw_bars(title, _describe(measure, bars, changes=place > 0), bars)
 
 
@@ -288,7 +286,7 @@ def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> It
         value = other.value - base.value if place else base.value
         margin = margin_of(base, other) if place else margin_of(base)
         margin = None if margin is None else scale(unit) * margin
-        text = format_value(value, unit, sign=place > 0)
+        text = spell(value, unit, sign=place > 0)
         made.append(Bar(subset, scale(unit) * value, text, is_seen(subset, seen), margin))
     turn = 1 if measure.any.lower_is_better else -1
     yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
@@ -299,7 +297,7 @@ def _describe(measure: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
     parts = []
     for seen, word in ((None, ""), (True, "seen "), (False, "unseen ")):
         if values := [bar.value for bar in bars if bar.seen is seen]:
-            mean = format_value(float(np.mean(values)) / scale(measure.any.unit), measure.any.unit, sign=changes)
+            mean = spell(float(np.mean(values)) / scale(measure.any.unit), measure.any.unit, sign=changes)
             noun = f"{word}{kind}{'s' if len(values) > 1 else ''}"
             parts.append(f"{len(values)} {noun}, mean {'change ' if changes else ''}{mean}")
     if changes:
@@ -437,7 +435,7 @@ def _group_details(models: Models, kind: str) -> dict[str, list[tuple[str, Score
             details = [detail for detail in score.details if detail.kind == kind and detail.rows]
             for place, detail in enumerate(details, 1):
                 more = f", {place}" if len(details) > 1 else ""
-                title = f"{score.task}, {shorten(score.subset)}, {name_metric(score)}{more}"
+                title = f"{score.task}, {shorten(score.subset)}, {to_label(score)}{more}"
                 titles.setdefault(title, []).append((name, score, detail))
     return titles
 

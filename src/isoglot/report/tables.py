@@ -62,7 +62,7 @@ def by_language(scores: Iterable[Score], *, task: str, most: int = MANY) -> Grid
     """
     chosen, title = _choose([score for score in scores if score.task == task], task, most)
     metrics = list(dict.fromkeys(score.metric for score in chosen))
-    values = {(score.subset, score.metric): format_value(score.value, score.unit) for score in chosen}
+    values = {(score.subset, score.metric): spell(score.value, score.unit) for score in chosen}
     first = {score.metric: score for score in reversed(chosen)}
     items: dict[str, list[str]] = {}
     for score in chosen:
@@ -71,7 +71,7 @@ def by_language(scores: Iterable[Score], *, task: str, most: int = MANY) -> Grid
         (name, *(values.get((name, metric), NOTHING) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
     ]
-    header = ("subset", *(name_metric(first[metric]) for metric in metrics), "n")
+    header = ("subset", *(to_label(first[metric]) for metric in metrics), "n")
     return Grid(title, header, tuple(rows), first_average=_first(items, chosen), notes=_list_averages(chosen))
 
 
@@ -86,7 +86,7 @@ def side_by_side(
     what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
     every = [score for scores in models.values() for score in scores if score.task == task and score.metric == metric]
-    visible, title = _choose(every, f"{task} {name_metric(every[0]) if every else metric}", most)
+    visible, title = _choose(every, f"{task} {to_label(every[0]) if every else metric}", most)
     averages, chosen = {score.subset for score in visible if score.over}, {score.subset for score in visible}
     tables = [
         {s.subset: s for s in scores if s.task == task and s.metric == metric and s.subset in chosen}
@@ -100,14 +100,14 @@ def side_by_side(
         values = {at: score.value for at, score in enumerate(scores, 1) if score}
         if name in same and len(values) > 1:
             best = (min if every[0].lower_is_better else max)(values.values())
-            bold |= {(row, at) for at, value in values.items() if format_value(value, unit) == format_value(best, unit)}
+            bold |= {(row, at) for at, value in values.items() if spell(value, unit) == spell(best, unit)}
         sizes = {score.n for score in scores if score}
         texts = []
         for at, score in enumerate(scores, 1):
-            text = format_value(score.value if score else None, unit)
+            text = spell(score.value if score else None, unit)
             text += f" ({score.n})" if score and len(sizes) > 1 else ""
             if changes and at > 1 and 1 in values and at in values and name in same:
-                text += f" {format_value(values[at] - values[1], unit, sign=True)}"
+                text += f" {spell(values[at] - values[1], unit, sign=True)}"
             texts.append(text)
         if changes:
             one = next(score for score in scores if score)
@@ -124,7 +124,7 @@ def scale(unit: Unit) -> float:
     return 1.0 if unit == "plain" else 100.0
 
 
-def format_value(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 1) -> str:
+def spell(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 1) -> str:
     """A value as tables show it: percent with one decimal, a plain number with two more; a dash for None."""
     if value is None:
         return NOTHING
@@ -138,7 +138,7 @@ def size_of(n: int, over: Sequence[str]) -> str:
     return f"{n:,} subset{'' if n == 1 else 's'}" if over else f"{n:,}"
 
 
-def name_metric(score: Score) -> str:
+def to_label(score: Score) -> str:
     """The name of a score's metric, with ↓ if lower is better."""
     return f"{score.metric} ↓" if score.lower_is_better else score.metric
 

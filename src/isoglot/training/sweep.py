@@ -261,10 +261,7 @@ class Sweep:
         header = ("", "runs", *(row.subset + " ↓" * row.lower_is_better for row in table.rows), "training")
         notes = ["mean ± sample standard deviation over the seeds"]
         if len(self.arms) > 1:
-            notes += [
-                f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL}; {self._method()}",
-                *self._list_plain_p(),
-            ]
+            notes += [f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL}; {self._method()}", *self._list_plain_p()]
         notes += [f"skipped: {line}" for line in self.comparison.left_out]
         return Grid(self.title, header, tuple(rows), notes=tuple(notes))
 

@@ -136,19 +136,19 @@ def approximate(
 def recall(
     x: NDArray[Any],
     y: NDArray[Any],
-    approximate: Neighbours,
+    hits: Neighbours,
     *,
     sample: PositiveInt = SAMPLE,
     seed: NonNegativeInt = 0,
     budget: int = BUDGET,
 ) -> float:
-    """Share of the true k nearest, 0 to 1, in `approximate`, for a sample of rows of both sides.
+    """Share of the true k nearest, 0 to 1, in `hits`, for a sample of rows of both sides.
 
     Raises `ValueError` for what `neighbours` rejects.
     """
     rng = np.random.default_rng(seed)
     shares = []
-    for queries, rows, ids in ((x, y, approximate.forward_ids), (y, x, approximate.backward_ids)):
+    for queries, rows, ids in ((x, y, hits.forward_ids), (y, x, hits.backward_ids)):
         drawn = np.sort(rng.choice(len(queries), min(sample, len(queries)), replace=False))
         true = neighbours(np.asarray(queries[drawn]), rows, ids.shape[1], metric="cosine", budget=budget).forward_ids
         shares.append((true[:, :, None] == ids[drawn][:, None, :]).any(axis=2).mean())

@@ -212,9 +212,8 @@ class Layer(Joining):
         *parts, output, norm, wide, narrow, last = self.parts()
         if self.joined is not None:
             rows = self.joined(x).chunk(3, dim=-1)
-        elif (
-            self.training and x.device.type != "cpu" and all(type(part) is Linear for part in parts)
-        ):  # a CPU gains none
+        elif self.training and x.device.type != "cpu" and all(type(part) is Linear for part in parts):
+            # Joined anew in each pass; on a CPU that costs more than three products.
             whole = (round_weights(*(getattr(part, name) for part in parts)) for name in ("weight", "bias"))
             rows = F.linear(x, *whole).chunk(3, dim=-1)
         else:

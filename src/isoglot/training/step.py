@@ -212,10 +212,8 @@ def backward(
     vectors = ranks.gather(embedded.vectors, sizes).requires_grad_()  # (N of all ranks, D)
     losses = objective(vectors, everyone)
     total = torch.stack(list(losses.values())).sum()
-    if total.requires_grad:
-        torch.autograd.backward(
-            total * share
-        )  # fills vectors.grad, and the gradients of the objective's own parameters
+    if total.requires_grad:  # fills vectors.grad, and the gradients of the objective's own parameters
+        torch.autograd.backward(total * share)
     if vectors.grad is not None:
         first = sum(sizes[: ranks.rank()])
         embedded.push(vectors.grad[first : first + len(batch)], summing)

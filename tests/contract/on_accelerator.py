@@ -515,11 +515,11 @@ def test_a_step_is_read_when_the_next_one_is_queued(files, device, monkeypatch):
             events.append("queued")
             return train_step(*given, **named)
 
-        def told(status, events=events):
+        def record(status, events=events):
             events.append(f"read {status.step}")
 
         monkeypatch.setattr(loop, "train_step", watched)
-        run(load_recipe("tiny.toml", ["steps=5"]), files / place, device=torch.device(place), update=told)
+        run(load_recipe("tiny.toml", ["steps=5"]), files / place, device=torch.device(place), update=record)
         order = [event.split()[0] for event in events]
         apart = ["queued", "queued", "read", "read", "queued", "queued", "read", "read", "queued", "read"]
         assert order == (["queued", "read"] * 5 if place == "cpu" else apart)

@@ -7,11 +7,9 @@ import itertools
 
 import pytest
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from test_loop import RECIPE, log_of, state_of, write_corpus
 from test_ranks import launch
-from test_step import Given
+from test_step import Given, run_two_ranks
 
 from conftest import build_transformer
 from isoglot.core.errors import RecipeError
@@ -20,7 +18,7 @@ from isoglot.encoders.layers import Dense
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.objectives import OBJECTIVES
-from isoglot.training import optimizer, ranks
+from isoglot.training import optimizer
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipes import check
 from isoglot.training.settings import OptimizerSettings
@@ -88,16 +86,11 @@ def trained(rank, world, *, objective="info_nce", encoder=None, precision="float
 @pytest.fixture(scope="module")
 def two_ranks(tmp_path_factory):
     """What `trained` gives on each of two ranks, by case."""
-    folder = tmp_path_factory.mktemp("ranks")
-    mp.spawn(_rank, args=(folder,), nprocs=2)
-    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
+    return run_two_ranks(compute_cases, tmp_path_factory.mktemp("ranks"))
 
 
-def _rank(rank, folder):
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    torch.set_num_threads(1)
-    torch.save({name: trained(rank, 2, **case) for name, case in CASES.items()}, folder / f"{rank}.pt")
-    ranks.leave()  # a process that ends with threads of the group may be aborted
+def compute_cases(rank):
+    return {name: trained(rank, 2, **case) for name, case in CASES.items()}
 
 
 @pytest.mark.slow

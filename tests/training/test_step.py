@@ -175,21 +175,29 @@ def test_clipping_bounds_the_joint_norm(sparse, clip):
     assert sum(squares) ** 0.5 == pytest.approx(clip or norm, rel=2e-3)
 
 
-@pytest.fixture(scope="module")
-def two_ranks(tmp_path_factory):
-    """What `moved` gives on each of two ranks, by case."""
-    folder = tmp_path_factory.mktemp("ranks")
-    mp.spawn(_rank, args=(folder,), nprocs=2)
+def run_two_ranks(compute, folder):
+    """What `compute(rank)`, a function of a module, gives on each of two ranks."""
+    mp.spawn(_run_rank, args=(compute, folder), nprocs=2)
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
-def _rank(rank, folder):
+def _run_rank(rank, compute, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     torch.set_num_threads(1)
-    found = {"deep": moved(rank, 2, encoder=Deep)}
-    ranks.BUCKET = 150  # a layer
-    torch.save(found | {name: moved(rank, 2, **case) for name, case in CASES.items()}, folder / f"{rank}.pt")
+    torch.save(compute(rank), folder / f"{rank}.pt")
     ranks.leave()  # a process that ends with threads of the group may be aborted
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory):
+    """What `moved` gives on each of two ranks, by case."""
+    return run_two_ranks(compute_cases, tmp_path_factory.mktemp("ranks"))
+
+
+def compute_cases(rank):
+    results = {"deep": moved(rank, 2, encoder=Deep)}
+    ranks.BUCKET = 150  # a layer
+    return results | {name: moved(rank, 2, **case) for name, case in CASES.items()}
 
 
 @pytest.mark.slow

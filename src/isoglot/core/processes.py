@@ -18,6 +18,11 @@ from isoglot.core.errors import IsoglotError
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+WORKER_ENDED = (
+    "a worker process ended before its work was done: possibly out of memory, or the script lacks "
+    '`if __name__ == "__main__":`; use fewer workers'
+)
+
 
 @contextmanager
 def worker_pool(
@@ -31,10 +36,7 @@ def worker_pool(
     try:
         yield pool
     except BrokenProcessPool as broken:
-        raise error(
-            "a worker process ended before its work was done: possibly out of memory, or the script lacks "
-            '`if __name__ == "__main__":`; use fewer workers'
-        ) from broken
+        raise error(WORKER_ENDED) from broken
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -55,7 +55,7 @@ _REQUIRED = {
 _IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids")  # saved by old versions
 _OLD = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}  # names of TensorFlow
 _DISTANCES = "encoder.relative_attention_bias"
-_EXACT, _FAR = 8, 128  # MPNet: distances that have a bucket each in either direction, and the last that is told apart
+_EXACT, _FAR = 8, 128  # MPNet: distances with a bucket each in either direction, and the last one of several buckets
 
 
 class Family(NamedTuple):

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from isoglot.core.errors import EncoderError, quote
-from isoglot.core.processes import run_ahead, start_worker
+from isoglot.core.processes import WORKER_ENDED, run_ahead, start_worker
 from isoglot.core.progress import Progress
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.data.vectors import not_finite, unit
@@ -602,10 +602,7 @@ def _answer(answers: Any) -> Rows:
     try:
         answer = answers.recv()
     except (EOFError, OSError) as error:
-        raise EncoderError(
-            "a worker process ended before its work was done: possibly out of memory, or the script lacks "
-            '`if __name__ == "__main__":`; use fewer workers'
-        ) from error
+        raise EncoderError(WORKER_ENDED) from error
     if isinstance(answer, Exception):
         raise answer
     rows: Rows = answer
@@ -617,11 +614,11 @@ def _serve(model: Engine, plan: Plan, place: str, pieces: Any, answers: Any) -> 
     start_worker()
     model = model.move(place)
     ahead = _AHEAD if model.overlaps else 1
-    begun: deque[Callable[[], Rows]] = deque()
+    queued: deque[Callable[[], Rows]] = deque()
     while True:
         try:
-            while begun and (len(begun) == ahead or pieces.empty()):
-                answers.send(begun.popleft()())
-            begun.append(model.begin(pieces.get(), plan))
+            while queued and (len(queued) == ahead or pieces.empty()):
+                answers.send(queued.popleft()())
+            queued.append(model.begin(pieces.get(), plan))
         except Exception as error:
             answers.send(error)

@@ -47,11 +47,11 @@ class Sender:
         """The rows on the device, which may still be computing what they are to follow."""
         if len(self.copied) > 1:
             self.copied.popleft().synchronize()
-        sent = send(torch.from_numpy(np.require(rows, requirements="W")), self.place)
+        copy = send(torch.from_numpy(np.require(rows, requirements="W")), self.place)
         if self.place.type != "cpu":
             self.copied.append(torch.Event(self.place))
             self.copied[-1].record(torch.accelerator.current_stream(self.place))
-        return sent
+        return copy
 
     def table(self, count: int, size: int, dim: int) -> Tensor:
         """The next rows, then zeros: equal rows have equal scores only in products of one shape."""

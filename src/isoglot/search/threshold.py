@@ -130,9 +130,9 @@ def estimate(pairs: Pairs, hits: Neighbours, *, margin: str = "ratio") -> Estima
 
 def _second(hits: Neighbours, margin: str) -> Doubles:
     """The best margin of each row (N,) if its nearest neighbour were not there."""
-    rest = np.asarray(hits.forward_scores[:, 1:], np.float64)
+    lower_scores = np.asarray(hits.forward_scores[:, 1:], np.float64)
     other_means = np.asarray(hits.backward_scores, np.float64).mean(axis=1)[hits.forward_ids[:, 1:]]
-    table = MARGINS[margin](rest, (rest.mean(axis=1, keepdims=True) + other_means) / 2)
+    table = MARGINS[margin](lower_scores, (lower_scores.mean(axis=1, keepdims=True) + other_means) / 2)
     best: Doubles = table.max(axis=1)
     return best
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from isoglot.core.errors import IsoglotError
 from isoglot.data.batch import Batch
 from isoglot.data.tokens import Tokens
+
+if TYPE_CHECKING:
+    from isoglot.training.step import Chunks, StepLimits
 
 T = TypeVar("T")
 BUCKET = 1 << 23  # maximum numbers summed in one message
@@ -196,6 +200,10 @@ class GradientSum:
             for hook in hooks:
                 hook.remove()
 
+    def align(self, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
+        """What this rank computes of a batch, and how: as given, since ranks need not make the same passes."""
+        return chunks, limits
+
     def finish(self) -> None:
         """Make the gradients the sums; None where no rank has one."""
         if not self.trained:
@@ -214,6 +222,17 @@ class GradientSum:
             receive()
         for parameter, kind in zip(self.trained, kinds.tolist(), strict=True):
             parameter.grad = parameter.grad if kind else None
+
+    def measure(self, parameters: Iterable[nn.Parameter]) -> tuple[list[Tensor], Tensor]:
+        """The gradients, of row-sparse ones the values of their rows, and their norm as one vector, on the device."""
+        grads = []
+        for parameter in parameters:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()  # a row once, or its parts would be scaled and squared apart
+                grads.append(parameter.grad.values())
+            elif parameter.grad is not None:
+                grads.append(parameter.grad)
+        return grads, get_total_norm(grads)
 
 
 def average_gradients(module: nn.Module) -> None:

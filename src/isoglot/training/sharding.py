@@ -7,7 +7,7 @@ gathers the layers and sums the gradients, for which all ranks must make the sam
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from isoglot.core.errors import RecipeError
 from isoglot.encoders.adapters import stack
@@ -90,31 +91,31 @@ def _each_moment(state: dict[str, Any], change: Callable[[int, Any], Any]) -> di
     return {**state, "state": moments}
 
 
-def make_alike(chunks: Chunks, encoder: Encoder, limits: StepLimits) -> tuple[Chunks, StepLimits]:
-    """As many chunks on every rank, and a limit by which as many keep their graph. All ranks call it.
-
-    Chunks that make up for those of other ranks have an empty text and no rows.
-    """
-    count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
-    numbers = ranks.exchange(count, graph_chunks)
-    passes = max(pieces for pieces, _ in numbers)
-    graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
-    filler, more = encoder.prepared(encoder.tokenize([""])), passes - count
-    sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
-    alike = replace(
-        chunks,
-        rows=chunks.rows + [torch.arange(0)] * more,
-        pieces=[piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more,
-        sizes=sizes,
-    )
-    return alike, replace(limits, graph_tokens=sum(sizes[:graph_chunks]))
-
-
 class DividedSum(ranks.GradientSum):
     """The sum of divided gradients, which the last backward pass of a step adds up."""
 
     def __init__(self, encoder: Any) -> None:
         self.encoder, self.is_summed = encoder, False
+
+    def align(self, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
+        """As many chunks on every rank, and a limit by which as many keep their graph. All ranks call it.
+
+        Chunks that make up for those of other ranks have an empty text and no rows. A weight is rounded by each chunk:
+        its gradient is summed when the layer of the chunk is done.
+        """
+        count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
+        numbers = ranks.exchange(count, graph_chunks)
+        passes = max(pieces for pieces, _ in numbers)
+        graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
+        filler, more = self.encoder.prepared(self.encoder.tokenize([""])), passes - count
+        sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
+        alike = replace(
+            chunks,
+            rows=chunks.rows + [torch.arange(0)] * more,
+            pieces=[piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more,
+            sizes=sizes,
+        )
+        return alike, replace(limits, graph_tokens=sum(sizes[:graph_chunks]), rounds_once=False)
 
     @contextmanager
     def last_pass(self) -> Iterator[None]:
@@ -130,9 +131,11 @@ class DividedSum(ranks.GradientSum):
             with self.last_pass():
                 (self.encoder(self.encoder.tokenize([""])).sum() * 0).backward()
 
-
-def whole_norm(part: Tensor) -> Tensor:
-    """The norm of what is divided, from that of this rank's part."""
-    squares = part.square()
-    dist.all_reduce(squares)
-    return squares.sqrt()
+    def measure(self, parameters: Iterable[nn.Parameter]) -> tuple[list[Tensor], Tensor]:
+        """The gradients that every rank has and this rank's parts of the others; the norm is that of all parts."""
+        weights = [*parameters]
+        grads, norm = super().measure(weight for weight in weights if not ranks.is_divided(weight.grad))
+        parts = [cast(Any, weight.grad).to_local() for weight in weights if ranks.is_divided(weight.grad)]
+        squares = get_total_norm(parts).to(self.encoder.device).square()
+        dist.all_reduce(squares)
+        return grads + parts, torch.hypot(norm.to(squares.device), squares.sqrt())

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from isoglot.core.errors import CheckpointError
 from isoglot.data.batch import Batch, send
@@ -42,12 +41,14 @@ class StepLimits:
     chunk_tokens  those of a chunk, which go through the encoder together
     graph_tokens  maximum of the chunks whose graph is kept; an only chunk always keeps it
     padding       those of a batch for each token, beyond which chunks are cut further
+    rounds_once   in bfloat16 a weight is rounded once for all chunks of a pass, and not by each of them
     """
 
     chunk_tokens: int = 512
     graph_tokens: int = 3072
     precision: str = "float32"
     padding: float = math.inf
+    rounds_once: bool = True
 
     @classmethod
     def on(cls, device: torch.device, *, chunk: int | None, graph: int | None, precision: str) -> StepLimits:
@@ -58,12 +59,11 @@ class StepLimits:
 
     def autocast(self, encoder: Encoder) -> AbstractContextManager[object]:
         """The context to compute in. It is entered once for all chunks of a pass, so that each weight is rounded once.
-        A divided weight is rounded by each chunk: its gradient is summed when the layer of the chunk is done.
 
         Not once for all passes of a step: weights rounded without gradients would be used by a pass that needs them. In
         the first pass the chunks with gradients come first.
         """
-        if ranks.is_divided(encoder):
+        if not self.rounds_once:
             return autocast(self.precision, encoder.device)
         if self.precision == "bfloat16":
             return one_pass(torch.autocast(encoder.device.type, dtype=torch.bfloat16))
@@ -163,10 +163,10 @@ class Embedded:
             self.order = send(torch.cat(self.chunks), encoder.device)
             self.vectors = torch.empty_like(self.vectors).index_copy_(0, self.order, self.vectors)
 
-    def push(self, grad: Tensor, summing: ranks.GradientSum | None = None) -> None:
+    def push(self, grad: Tensor, last_chunk: AbstractContextManager[None] | None = None) -> None:
         """Add the share of every row of `grad` (N, D) to the gradients of the encoder's parameters.
 
-        summing  sends them to the other ranks while the last chunk completes them
+        last_chunk  entered for the last one, which completes them
         """
         grad = grad[self.order] if len(self.chunks) > 1 else grad
         grads = torch.split(grad, [len(rows) for rows in self.chunks])
@@ -177,7 +177,7 @@ class Embedded:
                     with state:
                         part = _embed(self.encoder, piece)[: len(gradient)]
                 if part.requires_grad:
-                    with summing.last_pass() if summing and not left else nullcontext():
+                    with nullcontext() if left or last_chunk is None else last_chunk:
                         torch.autograd.backward(part, gradient)
 
 
@@ -189,22 +189,17 @@ def backward(
     *,
     chunks: Chunks | None = None,
     share: float = 1.0,
-    summing: ranks.GradientSum | None = None,
+    last_chunk: AbstractContextManager[None] | None = None,
 ) -> StepReport:
     """Add `share` of the gradient of the objective over the global batch to the parameters of encoder and objective.
 
     `batch` holds this rank's rows, and `chunks` its tokens, if they were prepared before. Afterwards the encoder holds
-    the gradients of these rows. `summing`, passed with the last batch of a step, begins to add them up over the ranks;
-    its `finish` makes them those of the global batches. Gradients of the objective's own parameters are whole on every
-    rank.
+    the gradients of these rows, the sums of which over the ranks are those of the global batch. `last_chunk` is entered
+    for the last chunk that is computed. Gradients of the objective's own parameters are whole on every rank.
     """
     with torch.no_grad(), limits.autocast(encoder):
         objective.annotate(batch)
     chunks = chunks or Chunks.of(encoder, batch.tokens, limits)
-    if ranks.is_divided(encoder):
-        from isoglot.training.sharding import make_alike
-
-        chunks, limits = make_alike(chunks, encoder, limits)
     embedded = Embedded(encoder, chunks, limits)
     counts = len(batch), int(batch.tokens.lengths.sum()), chunks.padded
     sizes, tokens, padded = zip(*ranks.exchange(*counts), strict=True)
@@ -216,7 +211,7 @@ def backward(
         torch.autograd.backward(total * share)
     if vectors.grad is not None:
         first = sum(sizes[: ranks.rank()])
-        embedded.push(vectors.grad[first : first + len(batch)], summing)
+        embedded.push(vectors.grad[first : first + len(batch)], last_chunk)
     return StepReport(
         losses={name: loss.detach() for name, loss in losses.items()},
         batch=everyone,
@@ -342,29 +337,26 @@ def train_step(
         group["lr"] = lr
     optimizer.zero_grad(set_to_none=True)
     reports: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
-    summing = ranks.GradientSum(encoder)  # once for all streams: a sum must not be reduced twice
+    gradients = ranks.GradientSum(encoder)
     if ranks.is_divided(encoder):
         from isoglot.training.sharding import DividedSum
 
-        summing = DividedSum(encoder)
+        gradients = DividedSum(encoder)
     turns = [*streams] * accumulate
     for turn, stream in enumerate(turns, 1):
         batch, chunks = stream.next()
-        last = summing if turn == len(turns) else None
-        report = backward(encoder, stream.objective, batch, limits, chunks=chunks, share=1 / accumulate, summing=last)
+        chunks, alike = gradients.align(chunks, limits)
+        last_chunk = gradients.last_pass() if turn == len(turns) else None  # a sum must not be reduced twice
+        report = backward(
+            encoder, stream.objective, batch, alike, chunks=chunks, share=1 / accumulate, last_chunk=last_chunk
+        )
         reports[stream.name].append(report)
-    summing.finish()
+    gradients.finish()
     for stream in streams:
         ranks.average_gradients(stream.objective)
-    grads, parts = collect_gradients(weight for group in optimizer.param_groups for weight in group["params"])
-    norm = joint_norm(grads, encoder.device)
-    if parts:
-        from isoglot.training.sharding import whole_norm
-
-        norm = torch.hypot(norm, whole_norm(joint_norm(parts, encoder.device)))
-    grads += parts
+    grads, norm = gradients.measure(weight for group in optimizer.param_groups for weight in group["params"])
     merged = {name: merge_reports(of_stream) for name, of_stream in reports.items()}
-    result = StepResult(merged, norm, where=where, lr=lr)
+    result = StepResult(merged, norm.to(encoder.device), where=where, lr=lr)
     if encoder.device.type == "cpu":
         length = result.read()[1]
         if clip and length > clip:
@@ -376,25 +368,3 @@ def train_step(
         for stream in streams:
             stream.objective.after_step(encoder, [report.batch for report in reports[stream.name]])
     return result
-
-
-def collect_gradients(parameters: Iterable[nn.Parameter]) -> tuple[list[Tensor], list[Tensor]]:
-    """The gradients, of row-sparse ones the values of their rows; and this rank's parts of divided ones."""
-    grads, parts = [], []
-    for parameter in parameters:
-        if ranks.is_divided(parameter.grad):
-            parts.append(cast(Any, parameter.grad).to_local())
-        elif parameter.grad is not None:
-            if parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()  # a row once, or its parts would be scaled and squared apart
-            grads.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
-    return grads, parts
-
-
-def joint_norm(grads: list[Tensor], device: torch.device) -> Tensor:
-    """The norm of all gradients as one vector, on a device."""
-    if not grads:
-        return torch.zeros((), device=device)
-    norms = torch.stack([each.float() for each in torch._foreach_norm(grads)])
-    total: Tensor = torch.linalg.vector_norm(norms)
-    return total.to(device)

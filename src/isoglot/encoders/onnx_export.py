@@ -7,8 +7,9 @@ has in the model, so `read_graph` finds the weights again, and a model that is s
 All rounding is symmetric, with the scales of least squared error (`packing.fit`):
 
 * The word table has 4 or 8 bits, and a scale for each 32 values of a row. `GatherBlockQuantized` looks words up without
-  expanding the table. Rows of rare words can have 2 bits a value instead: a product quantizer (Jégou et al. 2011) has
-  256 centroids for every 4 values, and a row is the numbers of its centroids.
+  expanding the table. Rows of rare words can have 2.7 bits a value instead: a product quantizer (Jégou et al. 2011)
+  has 256 centroids for every 3 values (4, where 3 do not divide a row), and a row is the numbers of its centroids.
+  With 4 values the error is twice as large, and similarity loses what can be measured (docs/results.md).
 * Weights of linear layers have a scale for each output, and seven bits, because processors without VNNI add pairs of
   products in 16 bits, where eight-bit weights overflow.
 * The inputs of linear layers have eight bits and one scale, which is fixed when the graph is made, from the packaged
@@ -63,7 +64,7 @@ _ONE, _ZERO = "input_scale", "input_zero"
 _FACTORS, _CENTRES, _SHIFTED = ".factors", ".centres", ".shifted"
 _CODES, _CENTROIDS, _STARTS = ".codes", ".centroids", ".starts"
 _LOOKUP = (_CODES, _CENTROIDS, _STARTS, ".first_rare", ".last_frequent", ".zero", ".axis", ".shape")
-_PART = 4  # values of a row of a rare word that share a centroid
+_PARTS = (3, 4)  # values of a row of a rare word that share a centroid: the first that divide it
 _SAMPLE = 20_000  # rows that centroids are made of
 _MICROSOFT = "com.microsoft"
 
@@ -358,15 +359,16 @@ class _Graph:
         self.add(name + _UNIT, np.float32(unit))
 
     def _add_centroids(self, name: str, rows: Tensor) -> None:
-        if rows.shape[1] % _PART:
+        width = next((part for part in _PARTS if rows.shape[1] % part == 0), 0)
+        if not width:
             raise EncoderError(f"rows of {rows.shape[1]} values can't be product-quantized; use frequent=0")
         with naming_extras():
             import faiss
-        values, parts = np.ascontiguousarray(rows.numpy()), rows.shape[1] // _PART
+        values, parts = np.ascontiguousarray(rows.numpy()), rows.shape[1] // width
         quantizer = faiss.ProductQuantizer(rows.shape[1], parts, 8)
         quantizer.train(values[np.linspace(0, len(values) - 1, max(256, min(_SAMPLE, len(values)))).astype(np.int64)])
         self.add(name + _CODES, quantizer.compute_codes(values))
-        self.add(name + _CENTROIDS, faiss.vector_to_array(quantizer.centroids).reshape(-1, _PART))
+        self.add(name + _CENTROIDS, faiss.vector_to_array(quantizer.centroids).reshape(-1, width))
         self.add(name + _STARTS, np.arange(parts, dtype=np.int32) * 256)
 
     def _split(self, name: str, ids: str, rows: str, frequent: int) -> tuple[list[Any], list[Any], str, str]:

@@ -38,7 +38,7 @@ BACKBONE = "multilingual-e5-small"
 PACKAGE = Path(__file__).parents[1]
 SHARES = (0.2, 0.25, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the average
 TOLERANCE = 0.002  # by which no dev score of isoglot-base may be below that of its backbone
-FREQUENT = 92_000  # pieces of isoglot-base whose rows have 4 bits a value; the others have 2
+FREQUENT = {BASE: 92_000, SMALL: 40_000}  # pieces whose rows have 4 bits a value; the others have 2.7
 FIRST_SHARE = 0.7  # of the first part of isoglot-base, where its second begins
 TEACHER_SHARE = 0.4  # the same for the teacher of isoglot-small, chosen before, on a part of the dev data
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
@@ -180,7 +180,7 @@ class Build:
         self.average("base-long", BACKBONE, "base-averaged", tolerance=TOLERANCE)
         vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
         self.script(*vocabulary, makes="base-trimmed")
-        self.pack("base-trimmed", BASE, block=64, frequent=FREQUENT)
+        self.pack("base-trimmed", BASE, block=64, frequent=FREQUENT[BASE])
 
     def write_recipe(self, name: str) -> None:
         """Write a packaged recipe into OUTPUT, where the files are that it names."""
@@ -228,7 +228,7 @@ class Build:
         words = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
         self.isoglot("train", "small-long.toml", "--output", "small-longer", *words, makes="small-longer/model")
         self.average("small-longer", "small-second", "small-longer-averaged")
-        self.pack("small-longer-averaged", SMALL, block=32)
+        self.pack("small-longer-averaged", SMALL, block=32, frequent=FREQUENT[SMALL])
 
     def save(self, expression: str, folder: str) -> None:
         """Save the model that a Python expression makes."""

@@ -48,7 +48,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 _LONGEST = 200  # bytes of a name that leave room for an ending; file systems allow 255
 _CUT = 160
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
-_LOCK = ".lock"
+LOCK = ".lock"  # of `exclusive`, inside a folder
 _OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _meters: list[Callable[[int], None]] = []  # of `meter`
@@ -291,7 +291,7 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
         target.parent.mkdir(parents=True, exist_ok=True)
         place = hidden(target, "lock")
         if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
-            place = target / _LOCK
+            place = target / LOCK
         if place.is_dir() or (place.is_file() and place.stat().st_size):
             raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
         lock = FileLock(place, is_singleton=True)  # one for all uses, which it counts for each thread
@@ -426,68 +426,42 @@ def _list_differences(one: Any, other: Any, place: str) -> list[str]:
 
 
 MARK = ".isoglot"  # in a folder of `work_folder`
+_FILES = "files"  # next to the mark
 
 
 @contextmanager
-def work_folder(
-    folder: Path, kind: str, pattern: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
-) -> Iterator[Path]:
+def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()) -> Iterator[Path]:
     """A folder of intermediate files from which a killed run resumes; locked, and removed after success unless `keep`
-    is set. It carries a mark of its `kind`, and may contain only files whose path in it matches the regular expression
-    `pattern`. Raises `OutputError` for any other folder, for one that is or contains an input, and while another run
-    uses it.
+    is set.
+
+    It is `files` in `folder`, which has a mark of its `kind` and nothing else. Raises `OutputError` for any other
+    folder, for one that is or contains an input, and while another run uses it.
     """
     check_output(folder, inputs=inputs, folder=True, whole=True)
     with exclusive(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        mark = folder / MARK
-        content = mark.read_bytes() if mark.is_file() else b""
-        if content != f"{kind}\n".encode():
-            if content or next(list_files(folder), None):
-                problem = f"exists, and this version did not make it as {kind}"
-                raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
-            with atomic_write(mark) as stream:
-                stream.write(f"{kind}\n")
-        if strange := next(list_files(folder, besides=pattern), None):
-            raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
+        mark, files = folder / MARK, folder / _FILES
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            content = mark.read_bytes() if mark.is_file() else b""
+            present = {path.name for path in folder.iterdir()} - {MARK, LOCK}
+            if content != f"{kind}\n".encode():
+                if content or present:
+                    problem = f"exists, and this version did not make it as {kind}; choose another folder"
+                    raise OutputError(f"{folder}: {problem}, or empty it if nothing there is needed")
+                mark.write_text(f"{kind}\n", encoding="utf-8")
+            if strange := present - (set() if files.is_symlink() else {_FILES}):
+                raise OutputError(f"{folder}: contains {min(strange)}, which is not part of {kind}; move it away")
+            files.mkdir(exist_ok=True)
         done = False
         try:
-            yield folder
+            yield files
             done = not keep
         finally:
-            if done or not any(path.is_file() and path.name[:1] != "." for path in folder.rglob("*")):
-                _remove_matching(folder, pattern)  # also after a run that failed before it kept anything
-
-
-def _remove_matching(folder: Path, pattern: str) -> None:
-    """Remove a work folder and the files in it that `pattern` matches. Any other file stays, in its place."""
-    strange = set(list_files(folder, besides=pattern))
-    for root, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            path = Path(root, name)
-            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
-                path.unlink()
-        for name in folders:
-            with suppress(OSError):  # not empty
-                Path(root, name).rmdir()
-    if not strange:  # the mark last: without it, what a kill left would not be ours
-        (folder / MARK).unlink(missing_ok=True)
-        folder.rmdir()
-
-
-def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
-    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
-    files and locks, and isoglot's mark.
-    """
-    ours = re.compile(besides)
-    for root, folders, files in os.walk(folder):
-        above = Path(root).relative_to(folder)
-        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
-            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
-            names = [name, bare[1]] if bare else [name]
-            paths = [(above / each).as_posix() for each in names]
-            if MARK not in paths and _LOCK not in paths and not any(ours.fullmatch(each) for each in paths):
-                yield paths[0]
+            if done or not any(path.is_file() and path.name[:1] != "." for path in files.rglob("*")):
+                shutil.rmtree(files)  # also after a run that failed before it kept anything
+                with suppress(OSError):  # what was added to it meanwhile stays
+                    mark.unlink()
+                    folder.rmdir()
 
 
 @contextmanager

@@ -7,7 +7,6 @@ it after a kill, and it is removed when the pairs are written.
 from __future__ import annotations
 
 import hashlib
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,6 @@ from isoglot.mining.sentences import Side, Source, is_file
 from isoglot.model import Model, encode, load
 from isoglot.model.resumable import encode_file
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
-from isoglot.scale.encoding import NOTE
 from isoglot.search import Checkpoint, Estimate, Neighbours, Pairs, Quality
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
@@ -46,10 +44,6 @@ _EXAMPLE = "for example isoglot.mine(isoglot.load(), sources, targets)"
 _SIDES = ("source", "target")  # names of files in the work folder
 _BLOCK = 8192  # rows of vectors copied at a time
 _PIECES = ".pieces"  # suffix of the folder of a side's vectors that workers made
-_KNOWN = (  # paths in the work folder
-    r"neighbours\.bin|(source|target)\.(txt|npy|npy\.journal|given\.npy)"
-    rf"|(source|target)\.[0-9a-f]{{12}}\{_PIECES}/({re.escape(NOTE)}|(source|target)\.txt-\d+\.npy(\.partial(\.journal)?)?)"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # `==` of arrays is not a bool
@@ -343,7 +337,7 @@ def _open_work(stack: ExitStack, files: Sequence[Path], destination: Output, inp
     if destination.work is None and destination.path is None:  # maps of its files stay valid after it is removed
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True)))
     place, keep = Path(destination.work or f"{destination.path}.work"), destination.work is not None
-    return stack.enter_context(work_folder(place, "a work folder of mine", _KNOWN, keep=keep, inputs=inputs))
+    return stack.enter_context(work_folder(place, "a work folder of mine", keep=keep, inputs=inputs))
 
 
 def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Callable[[str], bool] | None:

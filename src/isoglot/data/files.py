@@ -48,7 +48,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 _LONGEST = 200  # bytes of a name that leave room for an ending; file systems allow 255
 _CUT = 160
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
-LOCK = ".lock"  # of `exclusive`, inside a folder
+_LOCK = ".lock"  # of `exclusive`, inside a folder
 _OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _meters: list[Callable[[int], None]] = []  # of `meter`
@@ -291,7 +291,7 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
         target.parent.mkdir(parents=True, exist_ok=True)
         place = hidden(target, "lock")
         if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
-            place = target / LOCK
+            place = target / _LOCK
         if place.is_dir() or (place.is_file() and place.stat().st_size):
             raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
         lock = FileLock(place, is_singleton=True)  # one for all uses, which it counts for each thread
@@ -443,7 +443,7 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             content = mark.read_bytes() if mark.is_file() else b""
-            present = {path.name for path in folder.iterdir()} - {MARK, LOCK}
+            present = {path.name for path in folder.iterdir()} - {MARK, _LOCK}
             if content != f"{kind}\n".encode():
                 if content or present:
                     problem = f"exists, and this version did not make it as {kind}; choose another folder"
@@ -462,6 +462,12 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
                 with suppress(OSError):  # what was added to it meanwhile stays
                     mark.unlink()
                     folder.rmdir()
+
+
+def list_files(folder: Path) -> list[str]:
+    """Paths in a folder of files, and of links to folders, besides the lock of `exclusive`."""
+    entries = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in entries if path != folder / _LOCK)
 
 
 @contextmanager

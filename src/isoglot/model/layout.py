@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import IsoglotError, OutputError
 from isoglot.data.files import (
-    LOCK,
     atomic_folder,
     content_digest,
     exclusive,
+    list_files,
     read_record,
     remove_temporary_folders,
 )
@@ -119,7 +119,7 @@ def replacing(folder: str | Path) -> Iterator[Path]:
                 yield new
             finally:
                 _new.discard(new)
-            write_json(new / FILES, {"files": _list_files(new)})
+            write_json(new / FILES, {"files": list_files(new)})
 
 
 def prepare(folder: str | Path) -> None:
@@ -142,7 +142,7 @@ def prepare(folder: str | Path) -> None:
     ):
         if applies:
             raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
-    present = _list_files(folder)
+    present = list_files(folder)
     if not present:
         return
     listed = (read_record(folder / FILES) or {}).get("files")
@@ -154,12 +154,6 @@ def prepare(folder: str | Path) -> None:
     if strange := sorted({*present}.difference(map(str, listed), [FILES])):
         more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
         raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")
-
-
-def _list_files(folder: Path) -> list[str]:
-    """Paths in a folder of files, and of links to folders, besides the lock of `exclusive`."""
-    entries = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return sorted(path.relative_to(folder).as_posix() for path in entries if path != folder / LOCK)
 
 
 @contextmanager

@@ -8,9 +8,9 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,7 +22,7 @@ from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchEr
 from isoglot.core.progress import Progress
 from isoglot.data.files import atomic_folder, check_output, exclusive
 from isoglot.data.formats import format_of
-from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
+from isoglot.data.languages import canonical_list, matches
 from isoglot.data.store import write_rows
 from isoglot.data.vectors import not_finite
 from isoglot.data.vectors import unit as normalized
@@ -32,10 +32,9 @@ from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.scale import Scale, measure
 from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_index
 from isoglot.index.table import Rows, Table, Vectors, nearest
-from isoglot.index.units import Unit, content_of, group, identify
+from isoglot.index.units import Unit, clean, content_of, group, records
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
-from isoglot.model.engine import check_texts
 from isoglot.search import faiss_index
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
@@ -50,9 +49,6 @@ _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until sc
 _ROUNDING = 1e-5  # more than scores in float32 differ from exact ones
 _WASTE = 1024  # deleted rows that are left where they are
 _EXPORTED = 4096  # rows of a row group of Parquet
-_NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
-_TYPES = {"id": object, "text": str, "translation": str | None, "language": str | None,
-          "translation_language": str | None}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,21 +200,20 @@ class Index:
         """
         if not isinstance(model, Model | str | Path):
             raise TypeError(f"model is {quote(model)}; pass a model or a model's name")
-        columns = {"languages": languages, "translations": translations, "ids": ids}
-        given = records(sentences, columns | {"translation_languages": translation_languages})
+        rest = records(sentences, languages, translations, translation_languages, ids)
         place = None if folder is None else Path(folder)
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
-        with nullcontext() if place is None else exclusive(place):
+        with _locked(place):
             chosen = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
             encoder, origin, is_present = cls._origin_of(place, model, chosen, device)
             check_kind(kind or FLAT, encoder.dim)
-            first = list(islice(given, 1))  # find wrong files and arguments before the folder is bound to the model
+            first = list(islice(rest, 1))  # find wrong files and arguments before the folder is bound to the model
             store = Store(place) if is_present else Store.create(place, origin, kind or FLAT)
             index = cls(store, encoder)
             index._coding = coding
             try:
-                added = index._add(chain(first, given), kind, progress, encoding, replacing=True)
+                added = index._add(chain(first, rest), kind, progress, encoding, replacing=True)
             except BaseException:
                 index.close()
                 raise
@@ -277,7 +272,7 @@ class Index:
         """A new, empty index, for vectors that are made elsewhere (`add_vectors`)."""
         check_kind(kind, origin.dim)
         place = None if folder is None else Path(folder)
-        with nullcontext() if place is None else exclusive(place):
+        with _locked(place):
             return cls(Store.create(place, origin, kind), model)
 
     @staticmethod
@@ -343,9 +338,11 @@ class Index:
 
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
-        columns = {"languages": languages, "translations": translations, "ids": ids}
-        columns |= {"translation_languages": translation_languages}
-        return self._add_exclusively(sentences, columns, kind, progress, replacing=False)
+        if kind is not None:
+            check_kind(kind, self.origin.dim)  # not after sentences were added
+        rows = records(sentences, languages, translations, translation_languages, ids)
+        with self._adding, _locked(self.folder):
+            return self._add(rows, kind, progress, replacing=False)
 
     @check_arguments(sentences="pass a list of sentences")
     def update(
@@ -363,9 +360,9 @@ class Index:
         Only sentences that are not in the entry yet are encoded. Each piece of `tables.ROWS` sentences is changed as a
         whole or not at all. Raises `SearchError` for an id that is passed twice with other content.
         """
-        columns = {"languages": languages, "translations": translations, "ids": ids}
-        columns["translation_languages"] = translation_languages
-        return self._add_exclusively(sentences, columns, None, progress, replacing=True)
+        rows = records(sentences, languages, translations, translation_languages, ids)
+        with self._adding, _locked(self.folder):
+            return self._add(rows, None, progress, replacing=True)
 
     @check_arguments()
     def delete(self, ids: str | Iterable[str]) -> int:
@@ -374,7 +371,7 @@ class Index:
         Raises `SearchError` for an id that is not in the index.
         """
         wanted = [ids] if isinstance(ids, str) else [*dict.fromkeys(map(str, ids))]
-        with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
+        with self._adding, _locked(self.folder):
             units = self.store.by_id([readable(key) for key in wanted])
             if (missing := next((key for key in wanted if readable(key) not in units), None)) is not None:
                 raise SearchError(f"{self.store.name}: contains no entry with the id {missing!r}; nothing was deleted")
@@ -385,23 +382,9 @@ class Index:
                 self.restructure()
         return len(rows)
 
-    def _add_exclusively(
-        self,
-        sentences: Iterable[str | Sentence],
-        columns: _Columns,
-        kind: str | None,
-        progress: Progress | None,
-        *,
-        replacing: bool,
-    ) -> Added:
-        if kind is not None:
-            check_kind(kind, self.origin.dim)  # not after sentences were added
-        with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
-            return self._add(records(sentences, columns), kind, progress, replacing=replacing)
-
     def _add(
         self,
-        records: Iterator[Sentence],
+        sentences: Iterator[Sentence],
         kind: str | None,
         progress: Progress | None,
         encoding: Encoding | None = None,
@@ -410,7 +393,7 @@ class Index:
     ) -> Added:
         # A piece, what it changes, and whether it was compared with the index before others were added.
         waiting = deque[tuple[list[Unit], _Changes, bool]]()
-        units, first = group(records), self.store.files().rows
+        units, first = group(sentences), self.store.files().rows
 
         def texts() -> Iterator[list[str]]:
             while piece := next_piece(units):
@@ -467,7 +450,7 @@ class Index:
         `OutputError` where the disk is full; the index is then as it was before.
         """
         changes = _Changes()
-        for key, run in groupby((_clean(one, at) for at, one in enumerate(sentences)), key=lambda one: one.id):
+        for key, run in groupby((clean(one, at) for at, one in enumerate(sentences)), key=lambda one: one.id):
             unit = (*run,)
             changes.add(Unit(key, unit, content_of(unit)))
             changes.new.append(key)
@@ -902,6 +885,11 @@ class Index:
         return self._structures[record]
 
 
+def _locked(folder: Path | None) -> AbstractContextManager[None]:
+    """`exclusive`, for an index in a folder."""
+    return nullcontext() if folder is None else exclusive(folder)
+
+
 def check_kind(kind: str, dim: int) -> None:
     """Raise `ValueError` for an unknown kind."""
     if kind != FLAT:
@@ -938,9 +926,6 @@ def _conflict(before: Sequence[Sentence], after: Sequence[Sentence], *, replacin
     return f"the id {after[0].id!r} belongs to {texts}; {advice}"
 
 
-_Columns = Mapping[str, str | Iterable[str | None] | None]
-
-
 def _encode_lists(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
     """The unit vectors of each list; on an accelerator the next list is computed while one is stored.
 
@@ -956,58 +941,3 @@ def _encode_lists(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vector
             if len(waiting) > 1:
                 yield waiting.popleft().result()
         yield from (each.result() for each in waiting)
-
-
-def records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
-    """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
-    try:
-        given = check_texts(sentences)
-    except TypeError as error:
-        raise TypeError(f"sentences: {error}") from None
-    return _to_sentences(given, columns)
-
-
-def _to_sentences(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
-    parallel = {
-        name: repeat(values) if isinstance(values, str) else iter(values)
-        for name, values in columns.items()
-        if values is not None
-    }
-    missing = object()
-    for at, text in enumerate(sentences):
-        row: dict[str, Any] = {name: next(values, missing) for name, values in parallel.items()}
-        if short := [name for name, value in row.items() if value is missing]:
-            raise ValueError(f"{short[0]} has only {at} entries; pass one for each sentence")
-        if isinstance(text, Sentence):
-            yield _clean(text, at)
-            continue
-        if not isinstance(text, str):
-            raise TypeError(f"sentences[{at}] is {quote(text)}, a {type(text).__name__}; pass strings")
-        translation = row.get("translations")
-        other = row.get("translation_languages") if translation is not None else UNKNOWN
-        one = _clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
-        yield one if "ids" in row else identify([one])[0]
-    for name, values in parallel.items():
-        if not isinstance(values, repeat) and next(values, missing) is not missing:
-            raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
-
-
-def _clean(given: Sentence, at: int) -> Sentence:
-    """The sentence with canonical language codes, `und` for None, and without lone surrogates, which SQLite rejects.
-
-    Raises `TypeError` for values of other types and `CorpusError` for an unknown language; both name the place `at`.
-    """
-    for name, kinds in _TYPES.items():
-        value = getattr(given, name)
-        if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
-            problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
-            raise TypeError(f"sentences[{at}]: {problem}")
-    try:
-        codes = [
-            canonical(code) if code not in (None, UNKNOWN) else UNKNOWN
-            for code in (given.language, given.translation_language)
-        ]
-    except CorpusError as error:
-        raise CorpusError(str(error), file=f"sentences[{at}]") from None
-    translation = None if given.translation is None else readable(given.translation)
-    return Sentence(readable(str(given.id)), readable(given.text), codes[0], translation, codes[1])

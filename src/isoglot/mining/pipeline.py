@@ -140,7 +140,7 @@ class Output:
     """The file that pairs are written to, and the folder from which the same call resumes.
 
     path       file; None: only the work folder is written
-    format     output format: tsv, jsonl, tmx, parquet or moses; None: from the suffix
+    format     output format: tsv, csv, jsonl, tmx, parquet or moses; None: from the suffix
     write_ids  write ids, or line numbers, with the pairs; None: if ids were read
     work       folder for intermediate files, kept: another threshold, margin or format then encodes nothing again;
                None: OUTPUT.work, removed at the end. For mining of files
@@ -221,7 +221,7 @@ def mine(
         check_choice("threshold", threshold, ("estimate", "all"))
     check_choice("margin", margin, search.MARGINS)
     check_choice("direction", direction, search.DIRECTIONS)
-    check_choice("format", destination.format or "tsv", formats.FORMATS)
+    formats.check_format(destination.format or "tsv")
     given_ids = _ids_argument(ids, given)
     has_files, cluster = len(files) == len(given), computation.cluster is not None
     moved = device != "auto"

@@ -331,20 +331,20 @@ def check_output(
         if exists and folder is not target.is_dir():
             is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
             raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
-        for given in inputs:
-            _must_not_be_input(path, target, given, whole=whole)
+        for source in inputs:
+            _must_not_be_input(path, target, source, whole=whole)
         hidden(target, "12345678.tmp").exists()  # raises for a name that is too long
         above = target if folder and exists and not whole else target.parent
-        nearest = next(place for place in (above, *above.parents) if os.path.lexists(place))
-        if not nearest.is_dir():
-            raise OutputError(f"{path}: {nearest} is not a folder; choose another output")
+        parent = next(place for place in (above, *above.parents) if os.path.lexists(place))
+        if not parent.is_dir():
+            raise OutputError(f"{path}: {parent} is not a folder; choose another output")
         try:
-            with tempfile.TemporaryFile(dir=nearest):
+            with tempfile.TemporaryFile(dir=parent):
                 pass
         except OSError as error:
             if error.errno in _FULL:
                 raise
-            raise OutputError(f"{path}: can't write into {nearest}: {error.strerror}; choose another output") from error
+            raise OutputError(f"{path}: can't write into {parent}: {error.strerror}; choose another output") from error
 
 
 def check_outputs(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:

@@ -31,7 +31,7 @@ from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.scale import Scale, measure
 from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_index
-from isoglot.index.table import Rows, Table, Vectors, nearest
+from isoglot.index.table import Rows, Table, Vectors, find_nearest
 from isoglot.index.units import Unit, clean, content_of, group, records
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
@@ -628,7 +628,7 @@ class Index:
         device = str(self._model.device) if isinstance(self._model, Model) else self._device
         while left:
             asked, some = min(wanted, size), queries[left]
-            rows = nearest(view.table, some, asked, first=view.covered, keep=view.live, device=device)
+            rows = find_nearest(view.table, some, asked, first=view.covered, keep=view.live, device=device)
             is_all = np.full(len(left), rows.shape[1] < asked)
             if view.structure is not None:
                 near = structures.find_candidates(view.structure, some, asked, effort=effort)

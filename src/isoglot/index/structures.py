@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from isoglot.core.errors import SearchError
 from isoglot.data.files import atomic_write, digest
 from isoglot.index.store import Structure
-from isoglot.index.table import Rows, Table, Vectors, nearest
+from isoglot.index.table import Rows, Table, Vectors, find_nearest
 from isoglot.search.faiss_index import candidates, create, faiss_module, train
 
 Bytes = NDArray[np.uint8]
@@ -197,7 +197,7 @@ def measure_recall(structure: Any, table: Table, live: NDArray[np.bool_] | None,
     rows = np.arange(len(table)) if live is None else np.flatnonzero(live)
     rows = np.random.default_rng(0).choice(rows, min(_QUERIES, len(rows)), replace=False)
     queries, shares = table[rows], []
-    exact, near = nearest(table, queries, NEAREST + 1, keep=live), find_candidates(structure, queries, k)
+    exact, near = find_nearest(table, queries, NEAREST + 1, keep=live), find_candidates(structure, queries, k)
     for row, query, true, some in zip(rows, queries, exact, near, strict=True):
         if len(others := true[true != row][:NEAREST]):
             some = some[(some >= 0) & (some != row)]

@@ -368,23 +368,23 @@ def _must_be_a_name(path: str | Path, *, folder: bool) -> None:
     if "\0" in str(path):
         raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
     if str(path) == "-":
-        what = "a folder" if folder else "this output"
-        raise OutputError(f"-: {what} can't be written to stdout; pass another name")
+        kind = "a folder" if folder else "this output"
+        raise OutputError(f"-: {kind} can't be written to stdout; pass another name")
 
 
-def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None, *, whole: bool) -> None:
+def _must_not_be_input(path: str | Path, target: Path, name: str | Path | None, *, whole: bool) -> None:
     with suppress(OSError, ValueError, RuntimeError):  # an invalid path
-        if given is None or not Path(given).exists() or _is_device(Path(given)):
+        if name is None or not Path(name).exists() or _is_device(Path(name)):
             return
-        source = Path(given).resolve()
+        source = Path(name).resolve()
         same = target == source or (target.exists() and target.samefile(source))
         if same:
             raise OutputError(f"{path}: is the input; choose another output")
         within = source.is_dir() and target.is_relative_to(source)
         if within and (whole or target.is_file()):
-            raise OutputError(f"{path}: lies in the input {given}; choose another output")
+            raise OutputError(f"{path}: lies in the input {name}; choose another output")
         if whole and source.is_relative_to(target):
-            raise OutputError(f"{path}: contains the input {given}; choose another output")
+            raise OutputError(f"{path}: contains the input {name}; choose another output")
 
 
 def read_record(path: Path, keys: Iterable[str] = ()) -> dict[str, Any] | None:
@@ -728,10 +728,10 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
     if b"\0" in block:
         line = first + block.count(b"\n", 0, block.index(b"\0"))
         wide = first == 1 and max(block[0:64:2].count(0), block[1:64:2].count(0)) > max(4, len(block[:64]) // 4)
-        what = "seems to be UTF-16; convert the file, for instance with: iconv -f UTF-16LE -t UTF-8" if wide else (
+        problem = "seems to be UTF-16; convert the file, for instance with: iconv -f UTF-16LE -t UTF-8" if wide else (
             "contains a NUL byte, so the file is binary or damaged; pass text in UTF-8"
         )  # fmt: skip
-        raise CorpusError(what, file=path, line=line)
+        raise CorpusError(problem, file=path, line=line)
     if b"\r" in block:
         return [line[:-1] if line.endswith("\r") else line for line in lines]
     return lines

@@ -484,12 +484,12 @@ class Index:
             check_kind(wanted, self.origin.dim)
             with self.store.writing() as now:
                 self._load(now)
-                made, earlier = None, now.approximate if wanted == self.kind else None
+                structure, earlier = None, now.approximate if wanted == self.kind else None
                 if wanted != FLAT and now.rows:
-                    made = self._make_structure(wanted, self._view.table, now.changes, earlier)
+                    structure = self._make_structure(wanted, self._view.table, now.changes, earlier)
                 if earlier is None:
                     self.store.set_value("recall", "")
-                self.store.set_approximate(made, wanted)
+                self.store.set_approximate(structure, wanted)
             self._load()
         view, values, size = self._current(), dict[str, str](), len(self)
         before = self._scale_of(view).size if view.files.scale else 0
@@ -716,9 +716,9 @@ class Index:
         name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "") + f"-{len(table)}.faiss"
         if self.folder is None:
             copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
-            made = Structure(name, len(table), 0, None)
-            self._structures = {None: None, made: structures.make(kind, table, copy)}
-            return made
+            record = Structure(name, len(table), 0, None)
+            self._structures = {None: None, record: structures.make(kind, table, copy)}
+            return record
         path = self.folder / "faiss" / name
         copy = structures.open_structure(path.with_name(earlier.name), earlier, table.shape[1]) if earlier else None
         return structures.write(path, kind, table, self._coding, copy)

@@ -69,10 +69,10 @@ def _digest(rows: Sequence[Sequence[str]]) -> bytes:
 def records(sentences: Iterable[str | Sentence], *columns: _Column) -> Iterator[Sentence]:
     """Sentences with `COLUMNS`, each of which is None, parallel to the sentences, or one value for all."""
     try:
-        given = check_texts(sentences)
+        items = check_texts(sentences)
     except TypeError as error:
         raise TypeError(f"sentences: {error}") from None
-    return _to_sentences(given, dict(zip(COLUMNS, columns, strict=True)))
+    return _to_sentences(items, dict(zip(COLUMNS, columns, strict=True)))
 
 
 def _to_sentences(sentences: Iterable[str | Sentence], columns: Mapping[str, _Column]) -> Iterator[Sentence]:
@@ -100,22 +100,22 @@ def _to_sentences(sentences: Iterable[str | Sentence], columns: Mapping[str, _Co
             raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
 
 
-def clean(given: Sentence, at: int) -> Sentence:
+def clean(sentence: Sentence, at: int) -> Sentence:
     """The sentence with canonical language codes, `und` for None, and without lone surrogates, which SQLite rejects.
 
     Raises `TypeError` for values of other types and `CorpusError` for an unknown language; both name the place `at`.
     """
     for name, kinds in _TYPES.items():
-        value = getattr(given, name)
+        value = getattr(sentence, name)
         if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
             problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
             raise TypeError(f"sentences[{at}]: {problem}")
     try:
         codes = [
             canonical(code) if code not in (None, UNKNOWN) else UNKNOWN
-            for code in (given.language, given.translation_language)
+            for code in (sentence.language, sentence.translation_language)
         ]
     except CorpusError as error:
         raise CorpusError(str(error), file=f"sentences[{at}]") from None
-    translation = None if given.translation is None else readable(given.translation)
-    return Sentence(readable(str(given.id)), readable(given.text), codes[0], translation, codes[1])
+    translation = None if sentence.translation is None else readable(sentence.translation)
+    return Sentence(readable(str(sentence.id)), readable(sentence.text), codes[0], translation, codes[1])

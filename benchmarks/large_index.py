@@ -138,12 +138,12 @@ def exact(options: argparse.Namespace) -> dict[str, Any]:
     """The tenth best score of each query, of all searched at once."""
     from isoglot import load
     from isoglot.index.table import Table as Vectors
-    from isoglot.index.table import nearest
+    from isoglot.index.table import find_nearest
 
     texts = [text for _, text in read_texts(options.folder / QUERY_TEXTS)]
     queries = load(options.model, device="cpu").encode(texts, normalize_embeddings=True)
     table = Vectors.open(options.folder / INDEX / VECTORS, options.rows, queries.shape[1])
-    best = nearest(table, queries, 10)
+    best = find_nearest(table, queries, 10)
     return {"tenth": [float((table[rows] @ query).min()) for rows, query in zip(best, queries, strict=True)]}
 
 

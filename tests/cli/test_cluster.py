@@ -192,7 +192,7 @@ def test_given_vectors_are_compared_in_pieces(project, here, monkeypatch):
     assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()
     ((x, y),) = sent
     assert [x.files, y.files] == [  # read where they lie, a million rows would be too much to send
-        (project / "a.eng.npy",), (project / "pieces.tsv.work" / "target.given.npy",)
+        (project / "a.eng.npy",), (project / "pieces.tsv.work" / "files" / "target.given.npy",)
     ]  # fmt: skip
 
 

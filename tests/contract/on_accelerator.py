@@ -491,8 +491,8 @@ def test_an_index_finds_many_queries_on_the_device(device):
     rng = np.random.default_rng(0)
     rows, queries = (rng.integers(-2, 3, (size, 6)).astype(np.float32) for size in (9000, 70))
     with waits() as found:
-        there = tables.nearest(tables.Table(rows), queries, 5, device=str(device))
-    np.testing.assert_array_equal(there, tables.nearest(tables.Table(rows), queries, 5))
+        there = tables.find_nearest(tables.Table(rows), queries, 5, device=str(device))
+    np.testing.assert_array_equal(there, tables.find_nearest(tables.Table(rows), queries, 5))
     assert sum(found.values()) == 2 + 1  # the queries and three blocks, without two; the result
 
 

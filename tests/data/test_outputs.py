@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from contextlib import contextmanager
+import shutil
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_temporary_files_of_living_writers_and_other_targets_stay(tmp_path):
 @pytest.mark.slow
 def test_a_work_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
     def work():
-        with work_folder(tmp_path / "w", "work", r"a|b/c", keep=False) as folder:
+        with work_folder(tmp_path / "w", "work", keep=False) as folder:
             for name in ("a", "b/c"):
                 with atomic_write(folder / name) as stream:
                     stream.write(name)
@@ -131,29 +132,43 @@ def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
     assert tree(tmp_path) == {".other.0123abcd.tmp/diary": b"mine"}
 
 
-@pytest.mark.parametrize("kind", ["unmarked", "other mark", "strange file", "link"])
+@pytest.mark.parametrize("kind", ["unmarked", "other mark", "strange file", "link", "link in its place"])
 def test_a_folder_with_strange_files_is_no_work_folder(tmp_path, kind):
     folder = tmp_path / "w"
-    with work_folder(folder, "a demo" if kind == "other mark" else "work", "a", keep=True):
-        (folder / "a").write_text("ours")
+    with work_folder(folder, "other work" if kind == "other mark" else "work", keep=True) as files:
+        (files / "a").write_text("ours")
     (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/diary").write_text("mine")
     if kind == "unmarked":
         (folder / MARK).unlink()
     elif kind == "link":
         (folder / "thesis").symlink_to(tmp_path / "elsewhere")
+    elif kind == "link in its place":
+        shutil.rmtree(files)
+        files.symlink_to(tmp_path / "elsewhere")
     elif kind == "strange file":
         (folder / "thesis").write_text("mine")
     before = tree(tmp_path)
-    with pytest.raises(OutputError, match=r"w: "), work_folder(folder, "work", "a", keep=False):
+    with pytest.raises(OutputError, match=r"w: "), work_folder(folder, "work", keep=False):
         pass
     assert tree(tmp_path) == before
 
 
 def test_what_is_added_to_a_work_folder_stays(tmp_path):
-    with work_folder(tmp_path / "w", "work", "a", keep=False) as folder:
-        (folder / "a").write_text("ours")
-        (folder / "b").write_text("mine")
-    assert sorted(tree(tmp_path / "w")) == [MARK, "b"]
+    with work_folder(tmp_path / "w", "work", keep=False) as files:
+        (files / "a").write_text("ours")
+        (tmp_path / "w" / "b").write_text("mine")
+    assert sorted(tree(tmp_path / "w")) == ["b"]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_work_folder_stays_with_what_a_failed_run_computed(tmp_path, keep):
+    for name in ("a", ".a.0123abcd.tmp"):
+        with suppress(KeyError), work_folder(tmp_path / "w", "work", keep=keep) as files:
+            (files / name).write_text("ours")
+            raise KeyError
+        assert sorted(tree(tmp_path)) == ([f"w/{MARK}", "w/files/a"] if name == "a" else [])
+        shutil.rmtree(tmp_path / "w", ignore_errors=True)
 
 
 def refused(path, **options):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+import isoglot
+from isoglot import mining
+from isoglot.cli import pairs as verbs
+from isoglot.cli.index import export
 from isoglot.core.errors import CorpusError, OutputError
-from isoglot.data import filters
-from isoglot.data.formats import columns_of, format_of, read_table, read_texts, write_table
+from isoglot.data import filters, formats
+from isoglot.data.files import read_lines
+from isoglot.data.formats import Format, columns_of, format_of, read_table, read_texts, write_table
 from isoglot.data.groups import Group
 from isoglot.data.readers import read, read_tsv, reader_of
 from isoglot.data.tmx import write_tmx
@@ -195,3 +201,41 @@ def test_a_format_is_given_or_in_the_name():
     for name, given, message in (("x.xlsx", None, "'.xlsx'"), ("x.tsv", "xlsx", "'xlsx'")):
         with pytest.raises(OutputError, match=message):
             format_of(Path(name), given=given)
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    """A format that is written and read, and one that is only written."""
+
+    def write(row):
+        return "|".join(str(cell) for cell in row.values())
+
+    def read(path):
+        return ((number, line.split("|")) for number, line in read_lines(path))
+
+    monkeypatch.setitem(formats.FORMATS, "piped", Format((".psv", ".pipe"), read, write, written=True))
+    monkeypatch.setitem(formats.FORMATS, "barred", Format((".bar",), line=write, written=True))
+    for suffix, name in {".psv": "piped", ".pipe": "piped", ".bar": "barred"}.items():
+        monkeypatch.setitem(formats.SUFFIXES, suffix, name)
+        monkeypatch.setitem(formats.SUFFIXES_READ, suffix, name)
+
+
+def test_a_row_of_the_table_is_all_that_a_format_needs(piped, toy_static, tmp_path):
+    texts = ["Good morning", "Thanks a lot", "See you soon"]
+    isoglot.mine(toy_static, texts, texts, threshold="all", output=tmp_path / "mined.bar")
+    mined = [line.split("|")[1:] for line in (tmp_path / "mined.bar").read_text().splitlines()]
+    assert sorted(mined) == sorted([text, text] for text in texts)
+    index = isoglot.Index.build(toy_static, texts, languages="eng")
+    for name, form in (("a.psv", None), ("a.pipe", None), ("a.bar", None), ("a", "piped")):
+        assert index.export(tmp_path / name, format=form) == 3
+    assert [text for _, text in read_texts(tmp_path / "a.psv", {"text": "text"})] == texts
+    assert [text for _, text in read_texts(tmp_path / "a.pipe", {"text": "text"})] == texts
+    with pytest.raises(CorpusError, match="the format barred, and plain text is read here"):
+        list(read_texts(tmp_path / "a.bar"))
+
+
+def test_every_format_is_named_where_files_are_written():
+    functions = (mining.align, mining.MinedPairs.save, isoglot.Index.export, verbs.mine, verbs.align, export)
+    for place in (mining.Output, *functions):
+        for suffix, name in formats.SUFFIXES.items():
+            assert re.search(rf"\b{name}\b|\{suffix}\b", place.__doc__), (place.__qualname__, name)

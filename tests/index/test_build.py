@@ -19,8 +19,7 @@ from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.readers import read_tmx
 from isoglot.encoders import StaticEncoder
 from isoglot.index import Index, Origin, SearchError, Sentence, read_sentences, table
-from isoglot.index.index import _encode_lists
-from isoglot.index.origin import encode_queries, encode_sentences
+from isoglot.index.origin import encode_lists, encode_queries, encode_sentences
 from isoglot.mining import MinedPair, formats
 
 pytest.importorskip("faiss")
@@ -283,8 +282,8 @@ def test_on_an_accelerator_the_next_piece_is_encoded_while_one_is_stored(monkeyp
             raise SearchError("c")
         return texts
 
-    monkeypatch.setattr("isoglot.index.index.encode_sentences", stub)
-    pieces = _encode_lists(SimpleNamespace(device=torch.device("meta")), iter([["a"], ["b"], ["c"]]))
+    monkeypatch.setattr("isoglot.index.origin.encode_sentences", stub)
+    pieces = encode_lists(SimpleNamespace(device=torch.device("meta")), iter([["a"], ["b"], ["c"]]))
     assert next(pieces) == ["a"]
     assert begun["b"].wait(10)
     assert next(pieces) == ["b"]

@@ -92,7 +92,7 @@ def test_an_index_is_a_dict_of_units(tmp_path_factory, toy_static, kind, steps, 
 def test_only_what_changed_is_encoded(toy_static, monkeypatch):
     made = Index.build(toy_static, [Sentence("a", "cat", "eng"), Sentence("a", "Katze", "deu"), Sentence("b", "dog")])
     encoded = []
-    monkeypatch.setattr("isoglot.index.index._encode_lists", lambda _, lists: (encode(texts) for texts in lists))
+    monkeypatch.setattr("isoglot.index.index.encode_lists", lambda _, lists: (encode(texts) for texts in lists))
 
     def encode(texts):
         encoded.extend(texts)

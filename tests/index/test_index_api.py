@@ -17,7 +17,7 @@ from conftest import SENTENCES
 from isoglot.core.errors import CorpusError, OutputError, SearchError
 from isoglot.index import Sentence
 from isoglot.index import table as module
-from isoglot.index.table import Table, nearest
+from isoglot.index.table import Table, find_nearest
 from isoglot.search import neighbours
 
 CODES = ["eng", "deu"]
@@ -134,13 +134,13 @@ def test_the_nearest_of_many_blocks_in_the_order_of_rows(monkeypatch):
     table, queries = (rng.integers(-1, 2, (rows, 3)).astype(np.float32) for rows in (730, 20))
     for k in (1, 7, 120, 730, 900):
         expected = neighbours(queries, table, k).forward_ids
-        np.testing.assert_array_equal(nearest(Table(table), queries, k), expected)
+        np.testing.assert_array_equal(find_nearest(Table(table), queries, k), expected)
         keep = rng.random(730) < 0.3
         kept = np.flatnonzero(keep)
         expected = kept[neighbours(queries, table[kept], k).forward_ids]
-        np.testing.assert_array_equal(nearest(Table(table), queries, k, keep=keep), expected)
+        np.testing.assert_array_equal(find_nearest(Table(table), queries, k, keep=keep), expected)
         expected = 350 + neighbours(queries, table[350:], k).forward_ids
-        np.testing.assert_array_equal(nearest(Table(table), queries, k, first=350), expected)
+        np.testing.assert_array_equal(find_nearest(Table(table), queries, k, first=350), expected)
 
 
 def test_threads_share_an_index_that_grows(index):

@@ -183,7 +183,7 @@ def test_rows_of_an_index(keep, first):
     rows = table.Table(-abs(whole(rng, 9001, 4)) - 1)  # scores below zero, which is that of what fills up a block
     keep = None if keep is None else rng.random(9001) < keep
     queries = abs(whole(rng, table._MANY, 4)) + 1
-    one, other = (table.nearest(rows, queries, 20, first=first, keep=keep, device=at) for at in ("here", None))
+    one, other = (table.find_nearest(rows, queries, 20, first=first, keep=keep, device=at) for at in ("here", None))
     assert_same([one], [other])
 
 

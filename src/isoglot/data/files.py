@@ -48,7 +48,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 _LONGEST = 200  # bytes of a name that leave room for an ending; file systems allow 255
 _CUT = 160
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
-_LOCK = ".lock"
+_LOCK = ".lock"  # of `exclusive`, inside a folder
 _OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _meters: list[Callable[[int], None]] = []  # of `meter`
@@ -331,20 +331,20 @@ def check_output(
         if exists and folder is not target.is_dir():
             is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
             raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
-        for given in inputs:
-            _must_not_be_input(path, target, given, whole=whole)
+        for source in inputs:
+            _must_not_be_input(path, target, source, whole=whole)
         hidden(target, "12345678.tmp").exists()  # raises for a name that is too long
         above = target if folder and exists and not whole else target.parent
-        nearest = next(place for place in (above, *above.parents) if os.path.lexists(place))
-        if not nearest.is_dir():
-            raise OutputError(f"{path}: {nearest} is not a folder; choose another output")
+        parent = next(place for place in (above, *above.parents) if os.path.lexists(place))
+        if not parent.is_dir():
+            raise OutputError(f"{path}: {parent} is not a folder; choose another output")
         try:
-            with tempfile.TemporaryFile(dir=nearest):
+            with tempfile.TemporaryFile(dir=parent):
                 pass
         except OSError as error:
             if error.errno in _FULL:
                 raise
-            raise OutputError(f"{path}: can't write into {nearest}: {error.strerror}; choose another output") from error
+            raise OutputError(f"{path}: can't write into {parent}: {error.strerror}; choose another output") from error
 
 
 def check_outputs(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
@@ -368,23 +368,23 @@ def _must_be_a_name(path: str | Path, *, folder: bool) -> None:
     if "\0" in str(path):
         raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
     if str(path) == "-":
-        what = "a folder" if folder else "this output"
-        raise OutputError(f"-: {what} can't be written to stdout; pass another name")
+        kind = "a folder" if folder else "this output"
+        raise OutputError(f"-: {kind} can't be written to stdout; pass another name")
 
 
-def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None, *, whole: bool) -> None:
+def _must_not_be_input(path: str | Path, target: Path, name: str | Path | None, *, whole: bool) -> None:
     with suppress(OSError, ValueError, RuntimeError):  # an invalid path
-        if given is None or not Path(given).exists() or _is_device(Path(given)):
+        if name is None or not Path(name).exists() or _is_device(Path(name)):
             return
-        source = Path(given).resolve()
+        source = Path(name).resolve()
         same = target == source or (target.exists() and target.samefile(source))
         if same:
             raise OutputError(f"{path}: is the input; choose another output")
         within = source.is_dir() and target.is_relative_to(source)
         if within and (whole or target.is_file()):
-            raise OutputError(f"{path}: lies in the input {given}; choose another output")
+            raise OutputError(f"{path}: lies in the input {name}; choose another output")
         if whole and source.is_relative_to(target):
-            raise OutputError(f"{path}: contains the input {given}; choose another output")
+            raise OutputError(f"{path}: contains the input {name}; choose another output")
 
 
 def read_record(path: Path, keys: Iterable[str] = ()) -> dict[str, Any] | None:
@@ -426,68 +426,48 @@ def _list_differences(one: Any, other: Any, place: str) -> list[str]:
 
 
 MARK = ".isoglot"  # in a folder of `work_folder`
+_FILES = "files"  # next to the mark
 
 
 @contextmanager
-def work_folder(
-    folder: Path, kind: str, pattern: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
-) -> Iterator[Path]:
+def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()) -> Iterator[Path]:
     """A folder of intermediate files from which a killed run resumes; locked, and removed after success unless `keep`
-    is set. It carries a mark of its `kind`, and may contain only files whose path in it matches the regular expression
-    `pattern`. Raises `OutputError` for any other folder, for one that is or contains an input, and while another run
-    uses it.
+    is set.
+
+    It is `files` in `folder`, which has a mark of its `kind` and nothing else. Raises `OutputError` for any other
+    folder, for one that is or contains an input, and while another run uses it.
     """
     check_output(folder, inputs=inputs, folder=True, whole=True)
     with exclusive(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        mark = folder / MARK
-        content = mark.read_bytes() if mark.is_file() else b""
-        if content != f"{kind}\n".encode():
-            if content or next(list_files(folder), None):
-                problem = f"exists, and this version did not make it as {kind}"
-                raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
-            with atomic_write(mark) as stream:
-                stream.write(f"{kind}\n")
-        if strange := next(list_files(folder, besides=pattern), None):
-            raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
+        mark, files = folder / MARK, folder / _FILES
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            content = mark.read_bytes() if mark.is_file() else b""
+            present = {path.name for path in folder.iterdir()} - {MARK, _LOCK}
+            if content != f"{kind}\n".encode():
+                if content or present:
+                    problem = f"exists, and this version did not make it as {kind}; choose another folder"
+                    raise OutputError(f"{folder}: {problem}, or empty it if nothing there is needed")
+                mark.write_text(f"{kind}\n", encoding="utf-8")
+            if strange := present - (set() if files.is_symlink() else {_FILES}):
+                raise OutputError(f"{folder}: contains {min(strange)}, which is not part of {kind}; move it away")
+            files.mkdir(exist_ok=True)
         done = False
         try:
-            yield folder
+            yield files
             done = not keep
         finally:
-            if done or not any(path.is_file() and path.name[:1] != "." for path in folder.rglob("*")):
-                _remove_matching(folder, pattern)  # also after a run that failed before it kept anything
+            if done or not any(path.is_file() and path.name[:1] != "." for path in files.rglob("*")):
+                shutil.rmtree(files)  # also after a run that failed before it kept anything
+                with suppress(OSError):  # what was added to it meanwhile stays
+                    mark.unlink()
+                    folder.rmdir()
 
 
-def _remove_matching(folder: Path, pattern: str) -> None:
-    """Remove a work folder and the files in it that `pattern` matches. Any other file stays, in its place."""
-    strange = set(list_files(folder, besides=pattern))
-    for root, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            path = Path(root, name)
-            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
-                path.unlink()
-        for name in folders:
-            with suppress(OSError):  # not empty
-                Path(root, name).rmdir()
-    if not strange:  # the mark last: without it, what a kill left would not be ours
-        (folder / MARK).unlink(missing_ok=True)
-        folder.rmdir()
-
-
-def list_files(folder: Path, *, besides: str = "(?!)") -> Iterator[str]:
-    """Paths in a folder of files, and of links to folders, besides those that an expression matches, their temporary
-    files and locks, and isoglot's mark.
-    """
-    ours = re.compile(besides)
-    for root, folders, files in os.walk(folder):
-        above = Path(root).relative_to(folder)
-        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
-            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
-            names = [name, bare[1]] if bare else [name]
-            paths = [(above / each).as_posix() for each in names]
-            if MARK not in paths and _LOCK not in paths and not any(ours.fullmatch(each) for each in paths):
-                yield paths[0]
+def list_files(folder: Path) -> list[str]:
+    """Paths in a folder of files, and of links to folders, besides the lock of `exclusive`."""
+    entries = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in entries if path != folder / _LOCK)
 
 
 @contextmanager
@@ -748,10 +728,10 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
     if b"\0" in block:
         line = first + block.count(b"\n", 0, block.index(b"\0"))
         wide = first == 1 and max(block[0:64:2].count(0), block[1:64:2].count(0)) > max(4, len(block[:64]) // 4)
-        what = "seems to be UTF-16; convert the file, for instance with: iconv -f UTF-16LE -t UTF-8" if wide else (
+        problem = "seems to be UTF-16; convert the file, for instance with: iconv -f UTF-16LE -t UTF-8" if wide else (
             "contains a NUL byte, so the file is binary or damaged; pass text in UTF-8"
         )  # fmt: skip
-        raise CorpusError(what, file=path, line=line)
+        raise CorpusError(problem, file=path, line=line)
     if b"\r" in block:
         return [line[:-1] if line.endswith("\r") else line for line in lines]
     return lines

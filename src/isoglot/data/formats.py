@@ -1,6 +1,7 @@
 """The formats of files of text in one table: their suffixes, and how their rows are read and written.
 
-A format is an entry of `FORMATS`. All verbs and readers that choose a format by suffix look there.
+A format is an entry of `FORMATS`. All verbs and readers that choose a format by suffix look there. A new one that is
+written as lines is an entry there and nothing else.
 
 Tables have a header. TSV is cut at tabs and never quoted, so every character stands for itself. CSV is quoted as in
 RFC 4180; its separator is the comma, semicolon or tab that is most frequent in the first line outside of quotes; rows
@@ -134,22 +135,23 @@ def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> It
     anything but one string, and for files with markup, whose lines are not sentences.
     """
     form = input_format(path)
-    if form in TABLES:
+    row = FORMATS.get(form, Format(()))
+    if row.cells:
         names, rows = read_table(path, columns)
         place = text_column(names, path)
         yield from ((line, cells[place]) for line, cells in rows)
         return
-    if form in FORMATS and (read := FORMATS[form].texts):
+    if row.texts:
         number = 0
-        for number, text in enumerate(read(path), 1):
+        for number, text in enumerate(row.texts(path), 1):
             yield number, text
         if not number:
             raise CorpusError("contains no text", file=path)
         return
     markup = Path(without_compression(Path(path).name)).suffix.lower() == ".xml"
     for number, line in read_lines(path):
-        if number == 1 and (markup or form in PAIRS or line.startswith("<?xml ")):
-            kind = "pairs of translations" if form in PAIRS else "markup"
+        if number == 1 and (markup or form not in ("lines", "jsonl") or line.startswith("<?xml ")):
+            kind = "pairs of translations" if form in PAIRS else f"the format {form}" if form in FORMATS else "markup"
             problem = f"has {kind}, and plain text is read here; save its sentences as a .txt file, one per line"
             raise CorpusError(problem, file=path)
         yield number, line if form != "jsonl" else json_string(line, file=path, line=number)
@@ -168,7 +170,7 @@ def text_column(names: Sequence[str], path: str | Path) -> int:
 
 def table_cells(path: str | Path, form: str = "") -> Cells:
     """The rows of a table, with their lines or numbers; TSV, unless the format or the suffix is that of another one."""
-    return ((FORMATS[name].cells if (name := form or input_format(path)) in TABLES else None) or _tab_cells)(path)
+    return (FORMATS.get(form or input_format(path), Format(())).cells or _tab_cells)(path)
 
 
 def _tab_cells(path: str | Path) -> Cells:
@@ -311,7 +313,7 @@ def write_table(
 class Format:
     """A format of files.
 
-    suffixes  of names; files are written with the first
+    suffixes  of names
     cells     reads the rows of a table, header included
     line      writes a row as a line; of a table also the header
     texts     reads the texts of a document
@@ -340,7 +342,7 @@ FORMATS = {
     "srt": Format((".srt",), texts=read_subtitles),
 }
 SUFFIXES_READ = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
-SUFFIXES = {form.suffixes[0]: name for name, form in FORMATS.items() if form.written}
+SUFFIXES = {suffix: name for suffix, name in SUFFIXES_READ.items() if FORMATS[name].written}
 TABLES = tuple(name for name, form in FORMATS.items() if form.cells)
 DOCUMENTS = tuple(name for name, form in FORMATS.items() if form.texts)
 PAIRS = ("tmx", "po", "xliff")  # files of translations

@@ -6,11 +6,10 @@ import re
 import shutil
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,20 +21,20 @@ from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchEr
 from isoglot.core.progress import Progress
 from isoglot.data.files import atomic_folder, check_output, exclusive
 from isoglot.data.formats import format_of
-from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
+from isoglot.data.languages import canonical_list, matches
 from isoglot.data.store import write_rows
 from isoglot.data.vectors import not_finite
 from isoglot.data.vectors import unit as normalized
 from isoglot.index import structures
 from isoglot.index import table as tables
-from isoglot.index.origin import Origin, encode_queries, encode_sentences
+from isoglot.index.origin import Origin, encode_lists, encode_queries
 from isoglot.index.scale import Scale, measure
 from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_index
-from isoglot.index.table import Rows, Table, Vectors, nearest
-from isoglot.index.units import Unit, content_of, group, identify
+from isoglot.index.table import Rows, Table, Vectors
+from isoglot.index.units import Unit, clean, content_of, group, records
+from isoglot.index.view import View
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
-from isoglot.model.engine import check_texts
 from isoglot.search import faiss_index
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
@@ -45,14 +44,8 @@ FLAT = "flat"
 KINDS = (FLAT, *faiss_index.KINDS)
 _OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.(faiss|parts)(\.[0-9a-f]{8}\.tmp)?")
 _SHARE = re.compile(r"[01]\.\d+")
-_SCORED = 1 << 14  # vectors at a time whose scores are computed exactly
-_SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are exact
-_ROUNDING = 1e-5  # more than scores in float32 differ from exact ones
 _WASTE = 1024  # deleted rows that are left where they are
 _EXPORTED = 4096  # rows of a row group of Parquet
-_NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
-_TYPES = {"id": object, "text": str, "translation": str | None, "language": str | None,
-          "translation_language": str | None}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +81,6 @@ class Added:
     new: int
     known: int
     updated: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """A consistent snapshot for searches: vectors, the FAISS structure, the number of rows that it covers, and which
-    rows count (None: all).
-    """
-
-    files: Files
-    table: Table
-    structure: Any
-    covered: int
-    live: NDArray[np.bool_] | None
 
 
 @dataclass(slots=True)
@@ -204,21 +184,20 @@ class Index:
         """
         if not isinstance(model, Model | str | Path):
             raise TypeError(f"model is {quote(model)}; pass a model or a model's name")
-        columns = {"languages": languages, "translations": translations, "ids": ids}
-        given = records(sentences, columns | {"translation_languages": translation_languages})
+        rest = records(sentences, languages, translations, translation_languages, ids)
         place = None if folder is None else Path(folder)
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
-        with nullcontext() if place is None else exclusive(place):
+        with _locked(place):
             chosen = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
             encoder, origin, is_present = cls._origin_of(place, model, chosen, device)
             check_kind(kind or FLAT, encoder.dim)
-            first = list(islice(given, 1))  # find wrong files and arguments before the folder is bound to the model
+            first = list(islice(rest, 1))  # find wrong files and arguments before the folder is bound to the model
             store = Store(place) if is_present else Store.create(place, origin, kind or FLAT)
             index = cls(store, encoder)
             index._coding = coding
             try:
-                added = index._add(chain(first, given), kind, progress, encoding, replacing=True)
+                added = index._add(chain(first, rest), kind, progress, encoding, replacing=True)
             except BaseException:
                 index.close()
                 raise
@@ -277,7 +256,7 @@ class Index:
         """A new, empty index, for vectors that are made elsewhere (`add_vectors`)."""
         check_kind(kind, origin.dim)
         place = None if folder is None else Path(folder)
-        with nullcontext() if place is None else exclusive(place):
+        with _locked(place):
             return cls(Store.create(place, origin, kind), model)
 
     @staticmethod
@@ -343,9 +322,11 @@ class Index:
 
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
-        columns = {"languages": languages, "translations": translations, "ids": ids}
-        columns |= {"translation_languages": translation_languages}
-        return self._add_exclusively(sentences, columns, kind, progress, replacing=False)
+        if kind is not None:
+            check_kind(kind, self.origin.dim)  # not after sentences were added
+        rows = records(sentences, languages, translations, translation_languages, ids)
+        with self._adding, _locked(self.folder):
+            return self._add(rows, kind, progress, replacing=False)
 
     @check_arguments(sentences="pass a list of sentences")
     def update(
@@ -363,9 +344,9 @@ class Index:
         Only sentences that are not in the entry yet are encoded. Each piece of `tables.ROWS` sentences is changed as a
         whole or not at all. Raises `SearchError` for an id that is passed twice with other content.
         """
-        columns = {"languages": languages, "translations": translations, "ids": ids}
-        columns["translation_languages"] = translation_languages
-        return self._add_exclusively(sentences, columns, None, progress, replacing=True)
+        rows = records(sentences, languages, translations, translation_languages, ids)
+        with self._adding, _locked(self.folder):
+            return self._add(rows, None, progress, replacing=True)
 
     @check_arguments()
     def delete(self, ids: str | Iterable[str]) -> int:
@@ -374,7 +355,7 @@ class Index:
         Raises `SearchError` for an id that is not in the index.
         """
         wanted = [ids] if isinstance(ids, str) else [*dict.fromkeys(map(str, ids))]
-        with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
+        with self._adding, _locked(self.folder):
             units = self.store.by_id([readable(key) for key in wanted])
             if (missing := next((key for key in wanted if readable(key) not in units), None)) is not None:
                 raise SearchError(f"{self.store.name}: contains no entry with the id {missing!r}; nothing was deleted")
@@ -385,23 +366,9 @@ class Index:
                 self.restructure()
         return len(rows)
 
-    def _add_exclusively(
-        self,
-        sentences: Iterable[str | Sentence],
-        columns: _Columns,
-        kind: str | None,
-        progress: Progress | None,
-        *,
-        replacing: bool,
-    ) -> Added:
-        if kind is not None:
-            check_kind(kind, self.origin.dim)  # not after sentences were added
-        with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
-            return self._add(records(sentences, columns), kind, progress, replacing=replacing)
-
     def _add(
         self,
-        records: Iterator[Sentence],
+        sentences: Iterator[Sentence],
         kind: str | None,
         progress: Progress | None,
         encoding: Encoding | None = None,
@@ -410,7 +377,7 @@ class Index:
     ) -> Added:
         # A piece, what it changes, and whether it was compared with the index before others were added.
         waiting = deque[tuple[list[Unit], _Changes, bool]]()
-        units, first = group(records), self.store.files().rows
+        units, first = group(sentences), self.store.files().rows
 
         def texts() -> Iterator[list[str]]:
             while piece := next_piece(units):
@@ -418,7 +385,7 @@ class Index:
                 yield [one.text for one in waiting[-1][1].encoded]
 
         counts = Counter[str]()
-        for rows in encoding(self.origin, texts()) if encoding else _encode_lists(self.model, texts()):
+        for rows in encoding(self.origin, texts()) if encoding else encode_lists(self.model, texts()):
             piece, changes, ahead = waiting.popleft()
             now = self._changes(piece, first, replacing) if ahead else changes
             if len(now.encoded) != len(changes.encoded):  # some are in the index by now
@@ -467,7 +434,7 @@ class Index:
         `OutputError` where the disk is full; the index is then as it was before.
         """
         changes = _Changes()
-        for key, run in groupby((_clean(one, at) for at, one in enumerate(sentences)), key=lambda one: one.id):
+        for key, run in groupby((clean(one, at) for at, one in enumerate(sentences)), key=lambda one: one.id):
             unit = (*run,)
             changes.add(Unit(key, unit, content_of(unit)))
             changes.new.append(key)
@@ -482,7 +449,9 @@ class Index:
         if len(bad := not_finite(table)):
             raise ValueError(f"vectors must be finite, and row {bad[0]}, of {encoded[bad[0]].id!r}, is not")
         if changes.copied:
-            table = self._with_copies(changes.copied, table)
+            computed, table = table, np.empty((len(changes.sentences), self.origin.dim), np.float32)
+            table[[*changes.copied]] = self._current().table[np.array([*changes.copied.values()])]
+            table[np.setdiff1d(np.arange(len(table)), [*changes.copied])] = computed
         try:
             with self.store.writing() as before:
                 self._sweep(before)
@@ -504,13 +473,6 @@ class Index:
             raise
         self._load()
 
-    def _with_copies(self, copied: Mapping[int, int], encoded: Vectors) -> Vectors:
-        """Vectors of the index by their places, and encoded ones at all other places."""
-        table = np.empty((len(encoded) + len(copied), self.origin.dim), np.float32)
-        table[[*copied]] = self._current().table[np.array([*copied.values()])]
-        table[np.setdiff1d(np.arange(len(table)), [*copied])] = encoded
-        return table
-
     @check_arguments()
     def restructure(self, kind: str | None = None) -> None:
         """Let the FAISS structure cover all rows; for another `kind`, rebuild it from the vectors.
@@ -522,12 +484,12 @@ class Index:
             check_kind(wanted, self.origin.dim)
             with self.store.writing() as now:
                 self._load(now)
-                made, earlier = None, now.approximate if wanted == self.kind else None
+                structure, earlier = None, now.approximate if wanted == self.kind else None
                 if wanted != FLAT and now.rows:
-                    made = self._make_structure(wanted, self._view.table, now.changes, earlier)
+                    structure = self._make_structure(wanted, self._view.table, now.changes, earlier)
                 if earlier is None:
                     self.store.set_value("recall", "")
-                self.store.set_approximate(made, wanted)
+                self.store.set_approximate(structure, wanted)
             self._load()
         view, values, size = self._current(), dict[str, str](), len(self)
         before = self._scale_of(view).size if view.files.scale else 0
@@ -535,8 +497,7 @@ class Index:
         if size and has_grown and (scale := self._measure(view)):
             values["scale"] = scale.as_json()
         if view.structure is not None and (has_grown or self.recall is None):
-            share = structures.measure_recall(view.structure, view.table, view.live, structures.NEAREST + _SPARE)
-            values["recall"] = f"{share:.3f}"
+            values["recall"] = f"{view.measure_recall():.3f}"
         with self.store.writing() as now:  # a writer that was killed leaves files, even if nothing is left to add
             self._sweep(now)
             for key, value in values.items():
@@ -554,12 +515,11 @@ class Index:
         share = self.store.value("recall") or ""
         return float(share) if _SHARE.fullmatch(share) else None
 
-    def _measure(self, view: _View) -> Scale | None:
-        languages = self._language_numbers(view.files)[1]
+    def _measure(self, view: View) -> Scale | None:
         encoder = self._model if isinstance(self._model, Model) else None
-        return measure(view.table, languages, self.store.contents, encoder)
+        return measure(view.table, self._language_numbers(view.files)[1], self.store.contents, encoder)
 
-    def _scale_of(self, view: _View) -> Scale:
+    def _scale_of(self, view: View) -> Scale:
         """What scores mean, as it is saved, or measured now."""
         state = view.files.scale or (view.files.rows, view.files.changes)
         if self._scale is None or self._scale[0] != state:
@@ -622,51 +582,19 @@ class Index:
         if len(bad := not_finite(np.asarray(vectors, np.float32))):
             raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
         table = np.ascontiguousarray(normalized(vectors))
+        place = str(self._model.device) if isinstance(self._model, Model) else self._device
         while True:
             view = self._current()
             within = view
             if codes or without:  # searched exactly
                 within = replace(view, structure=None, covered=0, live=self._rows_in(codes, without, view.files))
-            nearest_rows, scale = self._find(within, table, k, effort), self._scale_of(view)
+            nearest_rows = within.find(table, k, effort, self.store.contents, place)
+            scale = self._scale_of(view)
             with self.store.reading(view.files.changes) as is_same:
                 if is_same:
                     hits = self._hits(nearest_rows, scale)
                     return hits if texts is None else [*map(with_equal_text, texts, hits)]
             self._load()  # rows were changed meanwhile
-
-    def _find(self, view: _View, queries: Vectors, k: int, effort: int | None) -> list[tuple[NDArray[Any], Rows]]:
-        """Cosines and rows of the k nearest entries for each query, of each entry the nearest row.
-
-        More and more candidates are looked at until those left out can't be among the k: entries have several sides,
-        several entries have the same content, and candidates of an approximate kind may be deleted.
-        """
-        chosen = [(np.empty(0), np.empty(0, np.int64))] * len(queries)
-        left, wanted, size = [*range(len(queries))], k + _SPARE, view.files.rows
-        device = str(self._model.device) if isinstance(self._model, Model) else self._device
-        while left:
-            asked, some = min(wanted, size), queries[left]
-            rows = nearest(view.table, some, asked, first=view.covered, keep=view.live, device=device)
-            is_all = np.full(len(left), rows.shape[1] < asked)
-            if view.structure is not None:
-                near = structures.find_candidates(view.structure, some, asked, effort=effort)
-                is_all &= (near < 0).any(axis=1) | (near.shape[1] < 4 * asked)
-                if view.live is not None:
-                    near = np.where(view.live[near], near, -1)
-                rows = np.concatenate([near, rows], axis=1)
-            scored = [self._score(view, query, row) for query, row in zip(some, rows, strict=True)]
-            contents = self.store.contents(sorted({row for _, nearest_rows in scored for row in nearest_rows.tolist()}))
-            waiting = []
-            for at, (scores, nearest_rows), is_complete in zip(left, scored, is_all.tolist(), strict=True):
-                places = dict[int, int]()  # of the nearest row of each entry; rows that vanished meanwhile differ
-                for place, row in enumerate(nearest_rows.tolist()):
-                    places.setdefault(contents.get(row, -1 - row), place)
-                best = [*places.values()][:k]
-                chosen[at] = scores[best], nearest_rows[best]
-                is_clear = len(best) == k and scores[best[-1]] > scores[-1] + _ROUNDING
-                if not (is_complete or is_clear or len(places) >= k + _SPARE or asked == size):
-                    waiting.append(at)
-            left, wanted = waiting, 4 * wanted
-        return chosen
 
     def _hits(self, results: Sequence[tuple[NDArray[Any], Rows]], scale: Scale) -> list[list[Hit]]:
         every = sorted({row for _, rows in results for row in rows.tolist()})
@@ -734,16 +662,15 @@ class Index:
         check_output(path)
         if self.folder is not None and Path(path).resolve().is_relative_to(self.folder.resolve()):
             raise OutputError(f"{path}: lies in the index; choose a file outside of it")
-        translated = self.store.has_translations()
         pieces = ((sentences, vectors) for sentences, _, vectors in self._pieces(_EXPORTED, progress))
-        return exporting.write(Path(path), form, pieces, self.origin, translated=translated)
+        return exporting.write(Path(path), form, pieces, self.origin, translated=self.store.has_translations())
 
     def _pieces(
         self, size: int, progress: Progress | None = None
     ) -> Iterator[tuple[list[Sentence], list[int], Vectors]]:
         """The sentences of one moment, their contents and vectors; later ones are left out."""
         view = self._current()
-        rows = _live_rows(view)
+        rows = view.live_rows
         for start in range(0, len(rows), size):
             some = rows[start : start + size].tolist()
             with self.store.reading(view.files.changes) as is_same:
@@ -765,7 +692,7 @@ class Index:
         name = f"vectors-{files.changes + 1}.npy"
         with suppress(ValueError, OutputError), self.store.writing() as now:
             self._load(now)
-            rows = _live_rows(self._view)
+            rows = self._view.live_rows
             self.store.renumber(rows.tolist(), name)
             if self.folder is None:
                 memory = self._view.table[rows]
@@ -789,22 +716,12 @@ class Index:
         name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "") + f"-{len(table)}.faiss"
         if self.folder is None:
             copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
-            made = Structure(name, len(table), 0, None)
-            self._structures = {None: None, made: structures.make(kind, table, copy)}
-            return made
+            record = Structure(name, len(table), 0, None)
+            self._structures = {None: None, record: structures.make(kind, table, copy)}
+            return record
         path = self.folder / "faiss" / name
         copy = structures.open_structure(path.with_name(earlier.name), earlier, table.shape[1]) if earlier else None
         return structures.write(path, kind, table, self._coding, copy)
-
-    def _score(self, view: _View, query: Vectors, rows: Rows) -> tuple[NDArray[Any], Rows]:
-        """Rows, best first, with cosines in float64: they depend on two vectors, not on what was searched with them."""
-        chosen = rows[rows >= 0]
-        scores = np.empty(len(chosen))
-        for start in range(0, len(chosen), _SCORED):
-            part = slice(start, start + _SCORED)
-            scores[part] = (view.table[chosen[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-        order = np.lexsort((chosen, -scores))
-        return scores[order], chosen[order]
 
     def _rows_in(self, languages: Collection[str], without: Collection[str], files: Files) -> NDArray[np.bool_]:
         numbers, language_of_rows = self._language_numbers(files)
@@ -865,7 +782,7 @@ class Index:
             with suppress(PermissionError):  # Windows keeps what another process has open
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
-    def _current(self) -> _View:
+    def _current(self) -> View:
         """The view, anew if others have written since."""
         if self._view.files.version != self.store.version:
             self._load()
@@ -879,20 +796,15 @@ class Index:
                 vectors = self._memory[: current.rows]
                 table = Table.open(self.folder / current.vectors, current.rows, dim) if self.folder else Table(vectors)
                 covered = current.approximate.rows if current.approximate else 0
-                self._view = _View(current, table, self._structure(current.approximate), covered, self._live(current))
+                live = np.ones(current.rows, np.bool_) if current.deleted else None
+                if live is not None:
+                    live[self.store.find_deleted()] = False
+                self._view = View(current, table, self._structure(current.approximate), covered, live)
                 return
             except FileNotFoundError as error:  # replaced since the list was read; read the new list
                 if current == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
                 tried = current
-
-    def _live(self, files: Files) -> NDArray[np.bool_] | None:
-        """Which rows are not deleted; None: all of them."""
-        if not files.deleted:
-            return None
-        live = np.ones(files.rows, np.bool_)
-        live[self.store.find_deleted()] = False
-        return live
 
     def _structure(self, record: Structure | None) -> Any:
         """The FAISS structure, if there is one, read if it is another than before; see `open_structure`."""
@@ -900,6 +812,11 @@ class Index:
             structure = structures.open_structure(self.folder / "faiss" / record.name, record, self.origin.dim)
             self._structures = {None: None, record: structure}
         return self._structures[record]
+
+
+def _locked(folder: Path | None) -> AbstractContextManager[None]:
+    """`exclusive`, for an index in a folder."""
+    return nullcontext() if folder is None else exclusive(folder)
 
 
 def check_kind(kind: str, dim: int) -> None:
@@ -911,10 +828,6 @@ def check_kind(kind: str, dim: int) -> None:
 def with_equal_text(query: str, hits: Sequence[Hit]) -> list[Hit]:
     """The hits, those with the query's own text at 100 %: vectors of int8 depend a little on their batch."""
     return [replace(hit, percent=100.0) if hit.text == query else hit for hit in hits]
-
-
-def _live_rows(view: _View) -> Rows:
-    return np.arange(view.files.rows) if view.live is None else np.flatnonzero(view.live)
 
 
 def next_piece(units: Iterator[Unit]) -> list[Unit]:
@@ -936,78 +849,3 @@ def _conflict(before: Sequence[Sentence], after: Sequence[Sentence], *, replacin
         else "`update` replaces entries"
     )
     return f"the id {after[0].id!r} belongs to {texts}; {advice}"
-
-
-_Columns = Mapping[str, str | Iterable[str | None] | None]
-
-
-def _encode_lists(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
-    """The unit vectors of each list; on an accelerator the next list is computed while one is stored.
-
-    Not on a CPU, which is busy anyway, and where an interrupt would wait for minutes until a list is done.
-    """
-    if str(encoder.device) == "cpu":
-        yield from (encode_sentences(encoder, each) for each in lists)
-        return
-    with ThreadPoolExecutor(1, thread_name_prefix="encode") as pool:
-        waiting = deque[Future[Vectors]]()
-        for each in lists:
-            waiting.append(pool.submit(encode_sentences, encoder, each))
-            if len(waiting) > 1:
-                yield waiting.popleft().result()
-        yield from (each.result() for each in waiting)
-
-
-def records(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
-    """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
-    try:
-        given = check_texts(sentences)
-    except TypeError as error:
-        raise TypeError(f"sentences: {error}") from None
-    return _to_sentences(given, columns)
-
-
-def _to_sentences(sentences: Iterable[str | Sentence], columns: _Columns) -> Iterator[Sentence]:
-    parallel = {
-        name: repeat(values) if isinstance(values, str) else iter(values)
-        for name, values in columns.items()
-        if values is not None
-    }
-    missing = object()
-    for at, text in enumerate(sentences):
-        row: dict[str, Any] = {name: next(values, missing) for name, values in parallel.items()}
-        if short := [name for name, value in row.items() if value is missing]:
-            raise ValueError(f"{short[0]} has only {at} entries; pass one for each sentence")
-        if isinstance(text, Sentence):
-            yield _clean(text, at)
-            continue
-        if not isinstance(text, str):
-            raise TypeError(f"sentences[{at}] is {quote(text)}, a {type(text).__name__}; pass strings")
-        translation = row.get("translations")
-        other = row.get("translation_languages") if translation is not None else UNKNOWN
-        one = _clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
-        yield one if "ids" in row else identify([one])[0]
-    for name, values in parallel.items():
-        if not isinstance(values, repeat) and next(values, missing) is not missing:
-            raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
-
-
-def _clean(given: Sentence, at: int) -> Sentence:
-    """The sentence with canonical language codes, `und` for None, and without lone surrogates, which SQLite rejects.
-
-    Raises `TypeError` for values of other types and `CorpusError` for an unknown language; both name the place `at`.
-    """
-    for name, kinds in _TYPES.items():
-        value = getattr(given, name)
-        if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
-            problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
-            raise TypeError(f"sentences[{at}]: {problem}")
-    try:
-        codes = [
-            canonical(code) if code not in (None, UNKNOWN) else UNKNOWN
-            for code in (given.language, given.translation_language)
-        ]
-    except CorpusError as error:
-        raise CorpusError(str(error), file=f"sentences[{at}]") from None
-    translation = None if given.translation is None else readable(given.translation)
-    return Sentence(readable(str(given.id)), readable(given.text), codes[0], translation, codes[1])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,3 +86,20 @@ def encode_sentences(encoder: Model, texts: Sequence[str]) -> NDArray[np.float32
 def encode_queries(encoder: Model, texts: Sequence[str], origin: Origin) -> NDArray[np.float32]:
     """Unit vectors (N, D) of queries, with the prompt that queries have in this index."""
     return np.asarray(encode(encoder, texts, prompt=origin.query_prompt, normalize_embeddings=True), np.float32)
+
+
+def encode_lists(encoder: Model, lists: Iterable[list[str]]) -> Iterator[NDArray[np.float32]]:
+    """The unit vectors of each list; on an accelerator the next list is computed while one is stored.
+
+    Not on a CPU, which is busy anyway, and where an interrupt would wait for minutes until a list is done.
+    """
+    if str(encoder.device) == "cpu":
+        yield from (encode_sentences(encoder, each) for each in lists)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="encode") as pool:
+        waiting = deque[Future[NDArray[np.float32]]]()
+        for each in lists:
+            waiting.append(pool.submit(encode_sentences, encoder, each))
+            if len(waiting) > 1:
+                yield waiting.popleft().result()
+        yield from (each.result() for each in waiting)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from isoglot.core.errors import SearchError
 from isoglot.data.files import atomic_write, digest
 from isoglot.index.store import Structure
-from isoglot.index.table import Rows, Table, Vectors, nearest
+from isoglot.index.table import Rows, Table, Vectors
 from isoglot.search.faiss_index import candidates, create, faiss_module, train
 
 Bytes = NDArray[np.uint8]
@@ -34,7 +34,6 @@ Coding = Callable[[Bytes, Iterable[Vectors]], Iterator[Bytes]]
 
 BLOCK = 1 << 26  # bytes of the vectors whose codes are computed at a time
 _PART = 1 << 28  # bytes of a part, which are in memory together
-NEAREST, _QUERIES = 10, 100  # of a measurement of the recall
 _AGAIN = "make the index again"
 
 
@@ -190,18 +189,3 @@ def find_candidates(structure: Any, queries: Vectors, k: int, *, effort: int | N
     if rows.size and not -1 <= rows.min() <= rows.max() < structure.ntotal:
         raise SearchError(f"the lists of a FAISS file are damaged; {_AGAIN}")
     return rows
-
-
-def measure_recall(structure: Any, table: Table, live: NDArray[np.bool_] | None, k: int) -> float:
-    """The share of the ten nearest others of a hundred rows that are among the candidates of a search for k."""
-    rows = np.arange(len(table)) if live is None else np.flatnonzero(live)
-    rows = np.random.default_rng(0).choice(rows, min(_QUERIES, len(rows)), replace=False)
-    queries, shares = table[rows], []
-    exact, near = nearest(table, queries, NEAREST + 1, keep=live), find_candidates(structure, queries, k)
-    for row, query, true, some in zip(rows, queries, exact, near, strict=True):
-        if len(others := true[true != row][:NEAREST]):
-            some = some[(some >= 0) & (some != row)]
-            some = some if live is None else some[live[some]]
-            hits = (table[some] @ query >= (table[others] @ query).min() - 1e-6).sum()
-            shares.append(min(hits / len(others), 1))
-    return float(np.mean(shares)) if shares else 1.0

@@ -115,7 +115,7 @@ class _FileTable(Table):
         return SearchError(f"{self.path}: is missing or truncated; make the index again")
 
 
-def nearest(
+def find_nearest(
     table: Table,
     queries: Vectors,
     k: int,

@@ -1,16 +1,25 @@
-"""Units: the entries of an index, each with an id and the sentences that mean the same."""
+"""Units: the entries of an index, each with an id and the sentences that mean the same; sentences from arguments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import groupby, islice
+from itertools import groupby, islice, repeat
+from typing import Any
 
-from isoglot.core.errors import SearchError
+from isoglot.core.errors import CorpusError, SearchError, quote
+from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.index.store import Sentence
+from isoglot.model.base import readable
+from isoglot.model.engine import check_texts
 
+COLUMNS = ("languages", "translations", "translation_languages", "ids")
+_NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
+_TYPES = {"id": object, "text": str, "translation": str | None, "language": str | None,
+          "translation_language": str | None}  # fmt: skip
+_Column = str | Iterable[str | None] | None
 _MOST = 10_000  # sentences of a unit, which are in memory together
 
 
@@ -55,3 +64,58 @@ def content_of(sentences: Iterable[Sentence]) -> int:
 
 def _digest(rows: Sequence[Sequence[str]]) -> bytes:
     return sha256(json.dumps(rows).encode()).digest()[:8]
+
+
+def records(sentences: Iterable[str | Sentence], *columns: _Column) -> Iterator[Sentence]:
+    """Sentences with `COLUMNS`, each of which is None, parallel to the sentences, or one value for all."""
+    try:
+        items = check_texts(sentences)
+    except TypeError as error:
+        raise TypeError(f"sentences: {error}") from None
+    return _to_sentences(items, dict(zip(COLUMNS, columns, strict=True)))
+
+
+def _to_sentences(sentences: Iterable[str | Sentence], columns: Mapping[str, _Column]) -> Iterator[Sentence]:
+    parallel = {
+        name: repeat(values) if isinstance(values, str) else iter(values)
+        for name, values in columns.items()
+        if values is not None
+    }
+    missing = object()
+    for at, text in enumerate(sentences):
+        row: dict[str, Any] = {name: next(values, missing) for name, values in parallel.items()}
+        if short := [name for name, value in row.items() if value is missing]:
+            raise ValueError(f"{short[0]} has only {at} entries; pass one for each sentence")
+        if isinstance(text, Sentence):
+            yield clean(text, at)
+            continue
+        if not isinstance(text, str):
+            raise TypeError(f"sentences[{at}] is {quote(text)}, a {type(text).__name__}; pass strings")
+        translation = row.get("translations")
+        other = row.get("translation_languages") if translation is not None else UNKNOWN
+        one = clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
+        yield one if "ids" in row else identify([one])[0]
+    for name, values in parallel.items():
+        if not isinstance(values, repeat) and next(values, missing) is not missing:
+            raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
+
+
+def clean(sentence: Sentence, at: int) -> Sentence:
+    """The sentence with canonical language codes, `und` for None, and without lone surrogates, which SQLite rejects.
+
+    Raises `TypeError` for values of other types and `CorpusError` for an unknown language; both name the place `at`.
+    """
+    for name, kinds in _TYPES.items():
+        value = getattr(sentence, name)
+        if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
+            problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
+            raise TypeError(f"sentences[{at}]: {problem}")
+    try:
+        codes = [
+            canonical(code) if code not in (None, UNKNOWN) else UNKNOWN
+            for code in (sentence.language, sentence.translation_language)
+        ]
+    except CorpusError as error:
+        raise CorpusError(str(error), file=f"sentences[{at}]") from None
+    translation = None if sentence.translation is None else readable(sentence.translation)
+    return Sentence(readable(str(sentence.id)), readable(sentence.text), codes[0], translation, codes[1])

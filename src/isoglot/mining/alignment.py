@@ -23,7 +23,6 @@ from isoglot.mining.formats import Languages, MinedPair, PairList
 from isoglot.mining.path import Runs, align_runs
 from isoglot.mining.sentences import Source, read_sentences, side_argument
 from isoglot.model import Model, load
-from isoglot.search.pairs import check_choice
 
 MOST = 4  # sentences in one alignment
 SKIP = 0.6  # chosen on texts of `benchmarks/align.py --part dev`
@@ -143,7 +142,7 @@ def align(
     """
     given = [side_argument(name, side, _EXAMPLE) for name, side in zip(NAMES, (source, target), strict=True)]
     files = [str(side) for side in given if isinstance(side, Path)]
-    check_choice("format", format or "tsv", formats.FORMATS)
+    formats.check_format(format or "tsv")
     if skip == np.inf:
         raise ValueError("skip is infinite; pass a number, such as 1")
     pair = formats.languages_argument(languages, 2)

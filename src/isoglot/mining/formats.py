@@ -1,4 +1,4 @@
-"""Mined pairs as files (TSV, JSON lines, TMX, Parquet, or two parallel files as Moses reads them), and gold pairs.
+"""Mined pairs as files, in a format that `isoglot.data.formats` writes, or two as Moses reads them; and gold pairs.
 
 Every file appears as a whole. Characters that would break a format become spaces: tabs and line ends in TSV, TMX and
 Moses, in TMX also the control characters that XML forbids.
@@ -26,7 +26,6 @@ from isoglot.data.tmx import Unit, write_tmx
 from isoglot.mining.sentences import ABSENT, Side, is_file
 from isoglot.search.pairs import check_choice
 
-FORMATS = (*SUFFIXES.values(), "moses")
 NEED_LANGUAGES = ("tmx", "moses")
 _COLUMNS = ("score", "source", "target", "source_id", "target_id")
 _ROWS = 1 << 16  # rows written at a time
@@ -129,7 +128,7 @@ def open_output(
     Raises `ValueError` for an unknown format, and if it needs languages, `OutputError` for one of the inputs.
     """
     form = format_of(path) if form is None else form
-    check_choice("format", form, FORMATS)
+    check_format(form)
     if form in NEED_LANGUAGES and languages is None:
         raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
     if form == "moses" and languages is not None and languages[0] == languages[1]:
@@ -148,6 +147,11 @@ def languages_argument(languages: str | Sequence[str] | None, sides: int) -> Lan
         raise ValueError(f"languages names {len(given)} languages for {sides} sides; pass one for each")
     canonical_list(given)  # raises for an unknown one; files are named with the codes as they were given
     return (given[0], given[-1]) if given else None
+
+
+def check_format(name: str) -> None:
+    """Raise `ValueError` for an unknown format."""
+    check_choice("format", name, [*dict.fromkeys(SUFFIXES.values()), "moses"])
 
 
 def format_of(path: Path) -> str:
@@ -177,7 +181,7 @@ def list_outputs(path: Path, form: str, languages: Languages, ids: bool) -> list
 
 
 def write(path: Path, form: str, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
-    """Write the pairs in one of `FORMATS`; with `ids`, the ids or line numbers too.
+    """Write the pairs in a format; with `ids`, the ids or line numbers too.
 
     In Parquet the languages are metadata; in JSON lines they are the names of the sentences, where they differ.
     """

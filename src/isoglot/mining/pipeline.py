@@ -7,7 +7,6 @@ it after a kill, and it is removed when the pairs are written.
 from __future__ import annotations
 
 import hashlib
-import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,6 @@ from isoglot.mining.sentences import Side, Source, is_file
 from isoglot.model import Model, encode, load
 from isoglot.model.resumable import encode_file
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
-from isoglot.scale.encoding import NOTE
 from isoglot.search import Checkpoint, Estimate, Neighbours, Pairs, Quality
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
@@ -46,10 +44,6 @@ _EXAMPLE = "for example isoglot.mine(isoglot.load(), sources, targets)"
 _SIDES = ("source", "target")  # names of files in the work folder
 _BLOCK = 8192  # rows of vectors copied at a time
 _PIECES = ".pieces"  # suffix of the folder of a side's vectors that workers made
-_KNOWN = (  # paths in the work folder
-    r"neighbours\.bin|(source|target)\.(txt|npy|npy\.journal|given\.npy)"
-    rf"|(source|target)\.[0-9a-f]{{12}}\{_PIECES}/({re.escape(NOTE)}|(source|target)\.txt-\d+\.npy(\.partial(\.journal)?)?)"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # `==` of arrays is not a bool
@@ -146,7 +140,7 @@ class Output:
     """The file that pairs are written to, and the folder from which the same call resumes.
 
     path       file; None: only the work folder is written
-    format     output format: tsv, jsonl, tmx, parquet or moses; None: from the suffix
+    format     output format: tsv, csv, jsonl, tmx, parquet or moses; None: from the suffix
     write_ids  write ids, or line numbers, with the pairs; None: if ids were read
     work       folder for intermediate files, kept: another threshold, margin or format then encodes nothing again;
                None: OUTPUT.work, removed at the end. For mining of files
@@ -215,10 +209,10 @@ def mine(
     """
     _check_model(model)
     sides_given = [sources] if targets is None else [sources, targets]
-    given = [sentences.side_argument(name, value, _EXAMPLE) for name, value in zip(NAMES, sides_given, strict=False)]
-    tables = _vectors_argument(model, vectors, len(given))
-    names = [str(one) if isinstance(one, Path) else name for one, name in zip(given, NAMES, strict=False)]
-    files = [one for one in given if isinstance(one, Path)]
+    texts = [sentences.side_argument(name, side, _EXAMPLE) for name, side in zip(NAMES, sides_given, strict=False)]
+    tables = _vectors_argument(model, vectors, len(texts))
+    names = [str(side) if isinstance(side, Path) else name for side, name in zip(texts, NAMES, strict=False)]
+    files = [side for side in texts if isinstance(side, Path)]
     say: Report = report or (lambda _message: None)
     filters, computation = filters or Filters(), computation or Computation()
     destination = output if isinstance(output, Output) else Output(output)
@@ -227,14 +221,14 @@ def mine(
         check_choice("threshold", threshold, ("estimate", "all"))
     check_choice("margin", margin, search.MARGINS)
     check_choice("direction", direction, search.DIRECTIONS)
-    check_choice("format", destination.format or "tsv", formats.FORMATS)
-    given_ids = _ids_argument(ids, given)
-    has_files, cluster = len(files) == len(given), computation.cluster is not None
+    formats.check_format(destination.format or "tsv")
+    side_ids = _ids_argument(ids, texts)
+    has_files, cluster = len(files) == len(texts), computation.cluster is not None
     moved = device != "auto"
     is_open = not tables and (isinstance(model, Model) or not has_files)
     problems = {
         "threshold and gold exclude each other; pass one of them": threshold is not None and gold is not None,
-        "split and ids exclude each other; ids of sentences are not those of what is split": split and any(given_ids),
+        "split and ids exclude each other; ids of sentences are not those of what is split": split and any(side_ids),
         f"workers are on an accelerator with gpus, else on the CPU; leave out device={device}": moved and cluster,
         "a cluster compares exactly; leave out index": computation.index and cluster,
         "a cluster loads the model on every worker; pass the model's name and files, or vectors": is_open and cluster,
@@ -245,9 +239,9 @@ def mine(
     if destination.work is not None and not has_files:
         raise TypeError("work resumes mining of files; lists are mined in memory: leave it out, or pass files")
     memory = size_of(computation.budget)
-    pair = formats.languages_argument(languages, len(given))
+    pair = formats.languages_argument(languages, len(texts))
     pair = pair or formats.languages_of(path, names if has_files else [])
-    with_ids = any(given_ids) if destination.write_ids is None else destination.write_ids
+    with_ids = any(side_ids) if destination.write_ids is None else destination.write_ids
     with ExitStack() as stack:
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
         inputs += [one for one in (*tables, gold) if is_file(one)]
@@ -259,27 +253,22 @@ def mine(
         folder = _open_work(stack, files, destination, inputs)
         sides = [
             sentences.gather(
-                one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
-                ids=given_ids[at], columns=columns, split=splitter(pair and pair[at]) if split else None,
+                side, folder / f"{_SIDES[at]}.txt" if folder and isinstance(side, Path) else None, name=name,
+                ids=side_ids[at], columns=columns, split=splitter(pair and pair[at]) if split else None,
                 deduplicate=not filters.keep_duplicates,
                 keep=_language_filter(filters.check_language, pair, at), report=say,
             )
-            for at, (one, name) in enumerate(zip(given, names, strict=True))
+            for at, (side, name) in enumerate(zip(texts, names, strict=True))
         ]  # fmt: skip
         true_pairs = None if gold is None else formats.gold_of(gold, sides[0], sides[-1])
-        work = _Work(sides, folder, computation, progress, say)
-        if tables:
-            arrays = work.select_rows(tables)
-        elif cluster:
-            arrays = work.encode_in_pieces(str(model))
-        else:
-            arrays, device = work.encode(model, device)
+        mining = _Mining(sides, folder, computation, progress, say)
+        arrays, device = mining.compute_vectors(model, tables, device)
         resumes = folder is not None and (destination.work is not None or path is not None)
         checkpoint = Checkpoint(folder / "neighbours.bin", destination.every, say) if folder and resumes else None
-        nearest = work.find_neighbours(arrays[0], arrays[-1], k, memory, checkpoint, device)
+        neighbours = mining.find_neighbours(arrays[0], arrays[-1], k, memory, checkpoint, device)
         allowed = sentences.allow_pairs(sides[0], sides[-1], filters.drop_identical, filters.length_ratio)
-        rows = search.choose(nearest, margin=margin, direction=direction, allowed=allowed, within=work.within)
-        mined = _cut(rows, nearest, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
+        rows = search.choose(neighbours, margin=margin, direction=direction, allowed=allowed, within=mining.within)
+        mined = _cut(rows, neighbours, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
         if path is not None:
             write(mined)
         return mined
@@ -300,19 +289,19 @@ def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool 
     if isinstance(ids, bool):
         return [ids] * len(sides)
     advice = "pass a list of ids for each side, or True for files whose lines begin with an id"
-    given: list[bool | list[str]] = []
+    lists: list[bool | list[str]] = []
     for at, some in enumerate(ids):
         if isinstance(some, str) or not isinstance(some, Iterable):
             raise TypeError(f"ids[{at}] is {quote(some)}; {advice}")
         names = list(some)
         if None in names:
             raise TypeError(f"ids[{at}][{names.index(None)}] is None; {advice}")
-        given.append([str(name) for name in names])
-    if len(given) != len(sides):
-        raise ValueError(f"ids has {len(given)} lists for {len(sides)} sides; {advice}")
+        lists.append([str(name) for name in names])
+    if len(lists) != len(sides):
+        raise ValueError(f"ids has {len(lists)} lists for {len(sides)} sides; {advice}")
     if any(isinstance(side, Path) for side in sides):
         raise TypeError(f"ids are lists, but the sentences are in files; {advice}")
-    return given
+    return lists
 
 
 def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[Any] | str | Path]:
@@ -343,7 +332,7 @@ def _open_work(stack: ExitStack, files: Sequence[Path], destination: Output, inp
     if destination.work is None and destination.path is None:  # maps of its files stay valid after it is removed
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True)))
     place, keep = Path(destination.work or f"{destination.path}.work"), destination.work is not None
-    return stack.enter_context(work_folder(place, "a work folder of mine", _KNOWN, keep=keep, inputs=inputs))
+    return stack.enter_context(work_folder(place, "a work folder of mine", keep=keep, inputs=inputs))
 
 
 def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Callable[[str], bool] | None:
@@ -359,7 +348,7 @@ def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Ca
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Mining:
     """What the steps of one call have in common. The folder of lists alone is None."""
 
     sides: Sequence[Side]
@@ -373,16 +362,26 @@ class _Work:
         """Whether pairs are mined within one side."""
         return len(self.sides) == 1
 
+    def compute_vectors(
+        self, model: object, tables: Sequence[NDArray[Any] | str | Path], device: str
+    ) -> tuple[list[Table], str]:
+        """The vectors of each side, and the device that compares them."""
+        if tables:
+            return self.select_rows(tables), device
+        if self.computation.cluster is not None:
+            return self.encode_in_pieces(str(model)), device
+        return self.encode(model, device)
+
     def select_rows(self, tables: Sequence[NDArray[Any] | str | Path]) -> list[Table]:
         """The vectors of the rows of each side, from those of all its sentences; those of a file are copied if rows are
         left out. Raises `EncoderError` for another number of vectors than sentences, `CorpusError` for a row not
         finite.
         """
         selected: list[Table] = []
-        for at, (given, side) in enumerate(zip(tables, self.sides, strict=True)):
-            is_array = isinstance(given, np.ndarray)
-            name = f"vectors[{at}]" if is_array else str(given)
-            table = given if isinstance(given, np.ndarray) else open_table(given)
+        for at, (source, side) in enumerate(zip(tables, self.sides, strict=True)):
+            is_array = isinstance(source, np.ndarray)
+            name = f"vectors[{at}]" if is_array else str(source)
+            table = source if isinstance(source, np.ndarray) else open_table(source)
             if table.ndim != 2 or table.dtype.kind != "f":
                 raise ValueError(f"{name} must be (N, D) floats, got {table.dtype} {table.shape}")
             if len(table) != len(side.rows):
@@ -454,15 +453,15 @@ class _Work:
         settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": in_sentences}
         a, b = cast("NDArray[Any]", x), cast("NDArray[Any]", y)
         if computation.cluster is not None:
-            nearest = neighbours_shards(_map_file(x), _map_file(y), k, cluster=computation.cluster, **settings)
+            near = neighbours_shards(_map_file(x), _map_file(y), k, cluster=computation.cluster, **settings)
         elif computation.index is not None:
             began = time.monotonic()
-            nearest = search.approximate(a, b, k, index=computation.index, probes=computation.probes, budget=budget)
-            share, seconds = search.recall(a, b, nearest, budget=budget), time.monotonic() - began
+            near = search.approximate(a, b, k, index=computation.index, probes=computation.probes, budget=budget)
+            share, seconds = search.recall(a, b, near, budget=budget), time.monotonic() - began
             self.say(f"{computation.index}: {seconds:.0f} s, recall {share:.2%} (of the true neighbours of a sample)")
         else:
-            nearest = search.neighbours(a, b, k, metric="cosine", device=device, **settings)
-        return search.others(nearest) if self.within else nearest
+            near = search.neighbours(a, b, k, metric="cosine", device=device, **settings)
+        return search.others(near) if self.within else near
 
 
 def _map_file(vectors: Table) -> Table:
@@ -476,7 +475,7 @@ def _map_file(vectors: Table) -> Table:
 
 def _cut(
     rows: Pairs,
-    nearest: Neighbours,
+    neighbours: Neighbours,
     sides: tuple[Side, Side],
     threshold: float | Literal["estimate", "all"] | None,
     gold: list[tuple[int, int]] | None,
@@ -493,9 +492,9 @@ def _cut(
         shares = f"precision {quality.precision:.1%}, recall {quality.recall:.1%}, F1 {quality.f1:.1%}"
         say(f"threshold {limit:.6f}, tuned on these pairs: {shares}")
     elif threshold == "estimate" or (
-        threshold is None and not within and len(rows) > 0 and nearest.forward_scores.shape[1] > 1
+        threshold is None and not within and len(rows) > 0 and neighbours.forward_scores.shape[1] > 1
     ):
-        guess = search.estimate(rows, nearest, margin=margin)
+        guess = search.estimate(rows, neighbours, margin=margin)
         doubt = "" if guess.reliable else "the scores show no clear threshold, and there may be few true pairs or none"
         if threshold == "estimate" or guess.reliable:
             limit, shares = guess.threshold, f"precision {guess.precision:.0%}, recall {guess.recall:.0%}"

@@ -16,7 +16,6 @@ therefore needs the usual `if __name__ == "__main__":`.
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import os
 import sys
@@ -27,7 +26,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, count, islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -38,8 +37,10 @@ from isoglot.core.progress import Progress
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.data.vectors import not_finite, unit
 
+if TYPE_CHECKING:
+    from isoglot.model.base import Model
+
 Rows = NDArray[np.floating]
-Self = TypeVar("Self", bound="Engine")
 Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
 Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
 Cut = Callable[[NDArray[np.integer], int], list[NDArray[np.int64]]]  # lengths and a budget of tokens to rows of chunks
@@ -49,7 +50,6 @@ LEAST_TOKENS = 96  # a chunk of fewer spends most of its time on what a chunk co
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 4_096, 65_536  # texts sorted together: a hundred chunks or so
 CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
-_MOST_WORKERS = 1024
 _PARTS = 8  # chunks of a small window on a CPU, of LEAST_TOKENS each at least
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
@@ -74,150 +74,6 @@ class Plan:
     most: int | None
     window: int
     precision: str
-
-
-class Engine:
-    """What computes the vectors of a model.
-
-    name         how results name the model: a packaged name, a hub id, or the name of a folder
-    dim          width D of the vectors
-    max_length   maximum tokens per text, special tokens included
-    pooling      how a sentence's token states are pooled; "" if the model has no choice
-    normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
-    pads         whether chunks are padded to their longest row, so that they should have rows of similar length
-    pad          id of the padding token; None without padding
-    concurrent   whether several threads may compute chunks at once, each on one core; on a CPU that is faster than one
-                 chunk on all cores, unless a chunk is too little work for a thread
-    overlaps     whether `begin` returns before the rows are computed, as on an accelerator
-    """
-
-    name: str = ""
-    dim: int
-    max_length: int
-    pooling: str = ""
-    normalizes: bool = False
-    pads: bool = True
-    pad: int | None = None
-    concurrent: bool = False
-    overlaps: bool = False
-
-    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids of each text, truncated to `max_length`, special tokens added; an empty text has a row too.
-
-        prompt   put before every text instead of the model's own; None: its own
-
-        Any number of threads may call it.
-        """
-        raise NotImplementedError
-
-    def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
-        """Start computing the rows (N, `plan.width`) of a chunk in float32; call the result to wait for them."""
-        raise NotImplementedError
-
-    def states(self, tokens: Tokens, precision: str) -> NDArray[np.float32]:
-        """(N, T, H) last states of the tokens of N texts, before the pooling. Raises EncoderError if there are none."""
-        del tokens, precision
-        raise EncoderError(f"a {self.kind} has no vectors of tokens; use a transformer, such as isoglot.load()")
-
-    @property
-    def fingerprint(self) -> str:
-        """Hexadecimal digest that changes when the ids of any text would change: the key of token caches."""
-        raise NotImplementedError
-
-    @property
-    def kind(self) -> str:
-        """Name of the class, the same for all engines of a model."""
-        return type(self).__qualname__
-
-    @property
-    def parameters_count(self) -> int:
-        """Number of weights."""
-        raise NotImplementedError
-
-    def add_weights(self, checksum: Any) -> None:
-        """Update a checksum of `hashlib` with all weights, for `identity`."""
-        raise NotImplementedError
-
-    @property
-    def device(self) -> Any:
-        """The device on which vectors are computed."""
-        return "cpu"
-
-    def describe(self, precision: str | None = None) -> str:
-        """One line about device, threads and precision."""
-        cores = available_cores()
-        threads = f", {cores} thread{'' if cores == 1 else 's'}" if str(self.device) == "cpu" else ""
-        return f"device: {self.device}{threads}, {self.settle(precision)}"
-
-    def evaluating(self: Self) -> Self:
-        """The model in evaluation mode: itself, or a copy that shares its weights."""
-        return self
-
-    def settle(self, precision: str | None, place: Any = None) -> str:
-        """The precision by its full name. None and `auto`: the model's own. Raises ValueError for an unknown one.
-
-        place   the device that computes; None: the model's own
-        """
-        del place
-        name = full_name(precision) or "auto"
-        return self.precision if name == "auto" else name
-
-    @property
-    def precision(self) -> str:
-        """The precision in which the model computes by default."""
-        return "float32"
-
-    @property
-    def threads(self) -> int:
-        """Threads that compute chunks at the same time."""
-        return available_cores() if self.concurrent else 1
-
-    def start_threads(self, count: int) -> ThreadPoolExecutor:
-        """A pool of threads, each of which computes on one core."""
-        return ThreadPoolExecutor(count, "isoglot-encode")
-
-    def places(self, workers: int | Sequence[Any]) -> list[Any]:
-        """The device of each worker process; none: this process.
-
-        Raises ValueError for less than one worker, EncoderError for a device that is absent.
-        """
-        if isinstance(workers, int):
-            if not 1 <= workers <= _MOST_WORKERS:
-                raise ValueError(f"workers must be 1 to {_MOST_WORKERS}, or a list of devices, got {workers}")
-            return [self.device] * workers if workers > 1 else []
-        devices = [] if isinstance(workers, str) else [self._place(device) for device in workers]
-        if not devices:
-            raise ValueError(
-                f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}"
-            )
-        return devices
-
-    def _place(self, device: Any) -> Any:
-        """A device by its name. Raises EncoderError if the engine can't compute there."""
-        if str(device) != "cpu":
-            raise EncoderError(f"device {str(device)!r}: this model runs on the CPU; load it with engine='torch'")
-        return "cpu"
-
-    def move(self: Self, place: str) -> Self:
-        """In a worker process: the model on the worker's device, for one thread."""
-        del place
-        return self
-
-    def at(self: Self, precision: str) -> Engine:
-        """The engine that computes in a settled precision."""
-        del precision
-        return self
-
-    def identity(self) -> str:
-        """Hexadecimal digest of weights, tokenizer, truncation, prompt and pooling; a second per gigabyte of weights.
-
-        Two models of one identity give the same vectors up to rounding; device and batch size are not part of it.
-        """
-        facts = {name: getattr(self, name) for name in ("dim", "pads", "pooling", "normalizes", "pad")}
-        given = [f"{name}={value}" for name, value in facts.items() if value not in ("", None)]
-        checksum = hashlib.sha256("\n".join([f"{self.kind} {self.fingerprint}", *given]).encode())
-        self.add_weights(checksum)
-        return checksum.hexdigest()
 
 
 def full_name(precision: str | None) -> str | None:
@@ -259,7 +115,7 @@ def limit_cores(count: int) -> Iterator[None]:
 
 
 def plan(
-    model: Engine,
+    model: Model,
     *,
     normalize_embeddings: bool | None = None,
     batch_size: int | None = None,
@@ -294,7 +150,7 @@ def plan(
     return Plan(width, unit, kind.str, batch_tokens or budget, batch_size, window, settled)
 
 
-def encode(model: Engine, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
+def encode(model: Model, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
     """Vectors (N, D) of N texts, or (D,) of a string. `engaged` is passed to `engine`."""
     single = isinstance(texts, str)
     given = check_texts(texts)
@@ -304,7 +160,7 @@ def encode(model: Engine, texts: str | Iterable[str], asked: Plan, **engaged: An
 
 
 def encode_tokens(
-    model: Engine, texts: str | Iterable[str], asked: Plan, *, prompt: str | None, progress: Progress | None
+    model: Model, texts: str | Iterable[str], asked: Plan, *, prompt: str | None, progress: Progress | None
 ) -> Any:
     """The states (T, H) of the T tokens of each text, as a list; those of a string alone."""
     model = model.at(asked.precision).evaluating()
@@ -336,7 +192,7 @@ def check_texts(texts: object) -> Iterable[str]:
 
 @contextmanager
 def engine(
-    model: Engine,
+    model: Model,
     asked: Plan,
     *,
     prompt: str | None = None,
@@ -531,7 +387,7 @@ def _require_finite(rows: Rows, chunk: NDArray[np.int64], texts: list[str], why:
         raise EncoderError(f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinity): {why}")
 
 
-def _compute(model: Engine, plan: Plan, piece: Tokens) -> Rows:
+def _compute(model: Model, plan: Plan, piece: Tokens) -> Rows:
     """The raw rows (N, width) of one chunk, in float32."""
     return model.begin(piece, plan)()
 
@@ -540,7 +396,7 @@ def _compute(model: Engine, plan: Plan, piece: Tokens) -> Rows:
 
 
 @contextmanager
-def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[Apply]:
+def run_chunks(model: Model, plan: Plan, places: Sequence[Any]) -> Iterator[Apply]:
     """A function from chunks to rows: in this process if `places` is empty, else with a worker for each place.
 
     This process computes as many chunks in parallel as the model has threads. Raises EncoderError when a worker dies.
@@ -573,9 +429,7 @@ def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[App
 
 
 @contextmanager
-def _start_workers(
-    model: Engine, plan: Plan, places: Sequence[Any]
-) -> Iterator[Callable[[Tokens], Callable[[], Rows]]]:
+def _start_workers(model: Model, plan: Plan, places: Sequence[Any]) -> Iterator[Callable[[Tokens], Callable[[], Rows]]]:
     """A function that hands a chunk to the next worker; call its result to wait for the rows."""
     context = multiprocessing.get_context("spawn")
     workers: list[tuple[Any, Any]] = []
@@ -609,7 +463,7 @@ def _answer(answers: Any) -> Rows:
     return rows
 
 
-def _serve(model: Engine, plan: Plan, place: str, pieces: Any, answers: Any) -> None:
+def _serve(model: Model, plan: Plan, place: str, pieces: Any, answers: Any) -> None:
     """In a worker process: compute chunks in their order; an accelerator has up to _AHEAD of them, while some wait."""
     start_worker()
     model = model.move(place)

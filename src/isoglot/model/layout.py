@@ -119,7 +119,7 @@ def replacing(folder: str | Path) -> Iterator[Path]:
                 yield new
             finally:
                 _new.discard(new)
-            write_json(new / FILES, {"files": sorted(list_files(new))})
+            write_json(new / FILES, {"files": list_files(new)})
 
 
 def prepare(folder: str | Path) -> None:
@@ -142,7 +142,7 @@ def prepare(folder: str | Path) -> None:
     ):
         if applies:
             raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
-    present = set(list_files(folder))
+    present = list_files(folder)
     if not present:
         return
     listed = (read_record(folder / FILES) or {}).get("files")
@@ -151,7 +151,7 @@ def prepare(folder: str | Path) -> None:
             f"{path}: exists and has no list of files that this version wrote ({FILES}); choose another folder, "
             "or empty it if nothing there is needed"
         )
-    if strange := sorted(present.difference(map(str, listed), [FILES])):
+    if strange := sorted({*present}.difference(map(str, listed), [FILES])):
         more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
         raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")
 

@@ -33,17 +33,16 @@ from isoglot.core.progress import Progress
 from isoglot.data.files import differences, read_record, write_record
 from isoglot.index import Index, Origin, Sentence, structures
 from isoglot.index import table as tables
-from isoglot.index.index import Encoding, next_piece, records
+from isoglot.index.index import Encoding, next_piece
 from isoglot.index.origin import encode_sentences
 from isoglot.index.structures import Bytes
 from isoglot.index.table import Vectors
-from isoglot.index.units import Unit, group
+from isoglot.index.units import COLUMNS, Unit, group, records
 from isoglot.model import Model
 from isoglot.model.engine import limit_cores
 from isoglot.scale.shards import range_of
 from isoglot.scale.work import Cluster, in_order
 
-_COLUMNS = ("languages", "translations", "translation_languages", "ids")
 _IN_FLIGHT = 1 << 32  # bytes of vectors that are sent to workers, or kept until earlier ones are done
 
 
@@ -89,7 +88,7 @@ def index_shards(
         return Index.build(model, sentences, folder=folder, **hooks, **settings)
     if settings.pop("kind", None) is not None:
         raise ValueError("a shard is flat; pass the kind to merge_shards")
-    columns = {name: settings.pop(name, None) for name in _COLUMNS}
+    columns = {name: settings.pop(name, None) for name in COLUMNS}
     note, made_of, chosen = _share(sentences, columns, Path(folder), shard)
     if differences(made_of, read_record(note) or made_of):
         raise SearchError(f"{note.with_suffix('')}: was begun with other sentences; remove {note.parent}")
@@ -181,7 +180,7 @@ def _share(
 
 def _pieces(sentences: Iterable[str | Sentence], columns: dict[str, Any]) -> Iterator[list[Unit]]:
     """The pieces in which `Index.build` adds sentences."""
-    return iter(partial(next_piece, group(records(sentences, columns))), [])
+    return iter(partial(next_piece, group(records(sentences, *columns.values()))), [])
 
 
 def _complete(folder: Path) -> list[Path]:

@@ -112,9 +112,9 @@ def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
     k = best.scores.shape[1]
     # A place that is still empty has the lowest score, and an id after all others, so that it never wins a tie.
     empty = np.where(best.scores == LOWEST, np.iinfo(np.int64).max, best.ids)
-    both, places = np.concatenate([best.scores, scores], axis=1), np.concatenate([empty, ids], axis=1)
-    order = np.lexsort((places, -both), axis=1)[:, :k]
-    best.scores[:] = np.take_along_axis(both, order, axis=1)
+    every, places = np.concatenate([best.scores, scores], axis=1), np.concatenate([empty, ids], axis=1)
+    order = np.lexsort((places, -every), axis=1)[:, :k]
+    best.scores[:] = np.take_along_axis(every, order, axis=1)
     best.ids[:] = np.take_along_axis(places, order, axis=1)
 
 

@@ -7,14 +7,13 @@ from two shuffled files. Each step calls the function behind another verb.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from isoglot.data.files import BUNDLED, atomic_write, read_lines, work_folder
+from isoglot.data.files import BUNDLED, atomic_write, check_output, read_lines
 from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.evaluate import evaluate
@@ -29,11 +28,6 @@ from isoglot.training.recipes import make_encoder
 from isoglot.training.train import train_seeds
 
 RECIPES = ("demo/pairs", "demo/groups")
-KNOWN = (  # paths in the folder of a demo; `layout` knows those inside a model folder
-    r"(runs/(pairs|groups)/)?(model|\.model\.[0-9a-f]{8}\.tmp)/.+|mteb/.+|"
-    r"runs/(pairs|groups)/((run|data)\.json|log\.jsonl|checkpoints/step-\d+\.(pt|json)|tensorboard/.+)|"
-    r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|tex|json)|page\.html|items\.npz|details\.jsonl"
-)
 MINED = "tur"  # language mined against English
 
 
@@ -45,20 +39,17 @@ def run(
     report  called with each message
     show    called with the table of scores; default: reported as Markdown
 
-    Raises `OutputError` for a folder that contains something other than a demo, and while another demo writes there.
+    It appears when all is done, and replaces an earlier demo. Raises `OutputError` for a folder that contains anything
+    else, and while another demo writes there.
     """
-    with work_folder(output, "a demo", KNOWN, keep=True):
-        runs = [output / "runs" / Path(name).name for name in RECIPES]
-        for folder in (output, *runs):
-            if folder.is_dir():
-                layout.prepare(folder / "model")
-        for folder in runs:  # of an earlier demo
-            shutil.rmtree(folder, ignore_errors=True)
-        _run(output, resolve(device), report, show or (lambda table: report(to_markdown(table))))
+    check_output(output, folder=True, whole=True)
+    began = time.monotonic()
+    with layout.replacing(output) as folder:
+        _run(folder, resolve(device), report, show or (lambda table: report(to_markdown(table))))
+    report(summary(output, time.monotonic() - began))
 
 
 def _run(output: Path, device: torch.device, report: Report, show: Callable[[Grid], None]) -> None:
-    began = time.monotonic()
     report("1. An untrained encoder, for comparison")
     with Display() as display:
         first = recipes.load(RECIPES[0])
@@ -83,7 +74,6 @@ def _run(output: Path, device: torch.device, report: Report, show: Callable[[Gri
         stream.write("# isoglot demo\n\n" + to_markdown(table))
     report(f"   Chosen on the dev pairs: {label}.")
     find_translations(load(output / "model", device=device), output / "mined.tsv", report)
-    report(summary(output, time.monotonic() - began))
 
 
 def scores_on_test(encoder: Model) -> list[Score]:

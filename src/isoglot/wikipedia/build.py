@@ -61,10 +61,6 @@ Progress = Callable[[str, int, int], None]  # pass, items done, items in total o
 Report = Callable[[str], None]
 
 _FORMAT = 1  # format of the files in the work folder
-_KNOWN = (  # pattern of their paths
-    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.sqlite|warnings\.txt"
-    r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
-)
 _SKIPPED = ("articles ", "paragraphs ")  # counts that are reported
 _PARSERS = ("mwparserfromhell", "sentencex")
 
@@ -136,7 +132,7 @@ def build(
     place, inputs = work or whole.with_name(f"{whole.name}.work"), [*sources.files, output]
     with (
         exclusive(output),
-        work_folder(place, "a work folder of wikipedia", _KNOWN, keep=work is not None, inputs=inputs) as folder,
+        work_folder(place, "a work folder of wikipedia", keep=work is not None, inputs=inputs) as folder,
     ):
         return _build(sources, output, folder / sources.digest, choice or Choice(), workers, progress, report)
 

@@ -40,7 +40,7 @@ _TEXT = (".jsonl", ".json", ".parquet", ".tsv", ".csv", ".txt", ".gz", ".xz", ".
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _Fetch:
     """State of one call of `get`: the set, its folder and the network settings."""
 
     one: DataSet
@@ -95,7 +95,7 @@ def get(name: str, data: Path, *, network: Network | None = None, progress: Tran
     or from the expected number of lines.
     """
     one = find(name)
-    job = _Job(one, data, network or Network(), progress)
+    job = _Fetch(one, data, network or Network(), progress)
     if one.manual:
         problem = f"{name} needs a manual download (licence: {one.licence})"
         raise CorpusError(f"{problem}; {one.manual}; put it into {job.folder}")
@@ -115,7 +115,7 @@ def source(one: DataSet) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
 
 
-def _fetch_recorded(job: _Job, path: str, expected: Content) -> bool:
+def _fetch_recorded(job: _Fetch, path: str, expected: Content) -> bool:
     """Fetch the file if needed; return whether it was. Wrong copies in another compression are deleted."""
     target, copy = job.folder / path, locate(job.folder, path)
     if copy and _holds(copy, expected):
@@ -141,7 +141,7 @@ def _holds(path: Path, expected: Content) -> bool:
         return False
 
 
-def _fetch_unrecorded(job: _Job) -> bool:
+def _fetch_unrecorded(job: _Fetch) -> bool:
     """Fetch a set without recorded checksums, check its counts, and write its checksums to `checksums.tsv`.
 
     Returns whether it was fetched. A set that matches its `checksums.tsv` is kept; for one that does not, the user has
@@ -172,7 +172,7 @@ def _fetch_unrecorded(job: _Job) -> bool:
     return True
 
 
-def _fetch_published(job: _Job) -> Iterator[tuple[str, Path]]:
+def _fetch_published(job: _Fetch) -> Iterator[tuple[str, Path]]:
     """Path below the set's folder and raw file, for every file of an unrecorded set."""
     if job.one.hub:
         yield from _hub(job, job.one.hub)
@@ -185,7 +185,7 @@ def _fetch_published(job: _Job) -> Iterator[tuple[str, Path]]:
                 yield (PurePosixPath(target) / path.relative_to(raw).as_posix()).as_posix(), path
 
 
-def _hub(job: _Job, hub: Hub) -> Iterator[tuple[str, Path]]:
+def _hub(job: _Fetch, hub: Hub) -> Iterator[tuple[str, Path]]:
     """The data files of a repository. Its listing has their sizes, and checksums of those that the hub stores as large
     files.
     """

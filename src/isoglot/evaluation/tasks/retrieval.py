@@ -70,9 +70,6 @@ class Aligned(NamedTuple):
     keys: list[str]
 
 
-_SUFFIXES = ("jsonl", *(name for name in FORMATS if name not in ("jsonl", *DOCUMENTS)))
-
-
 def nearest(
     encode: Encode, rows: Aligned, *, task: str, names: tuple[str, str], item_set: str = "", f1: bool = False
 ) -> Iterator[Score]:
@@ -256,16 +253,17 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     Each comes with its place, file and line or unit; lines without text give no group. Raises `EvaluationError` naming
     the task, file and line.
     """
-    from isoglot.data.readers import read
+    from isoglot.data.readers import READERS, read
 
-    files = [data] if data.is_file() else [locate(data, f"retrieval.{suffix}") for suffix in _SUFFIXES]
+    kinds = ("jsonl", *(name for name in FORMATS if name in READERS and name not in ("jsonl", *DOCUMENTS)))
+    files = [data] if data.is_file() else [locate(data, f"retrieval.{kind}") for kind in kinds]
     path = next(filter(None, files), data / "retrieval")
     if not path.exists():
         return
     suffixes = () if path.is_dir() else path.suffixes[-2:]
-    kind = next((suffix for suffix in _SUFFIXES if f".{suffix}" in suffixes), "folder" if path.is_dir() else "")
+    kind = next((kind for kind in kinds if f".{kind}" in suffixes), "folder" if path.is_dir() else "")
     if not kind:
-        raise EvaluationError(f"{task}: {path}: only .{', .'.join(_SUFFIXES)} are read; rename or convert the file")
+        raise EvaluationError(f"{task}: {path}: only .{', .'.join(kinds)} are read; rename or convert the file")
     before = {"folder": f"{path}, line ", "tmx": f"{path}, unit "}.get(kind, f"{path}:")
     passed = Counter[str]()
     try:

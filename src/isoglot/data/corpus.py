@@ -38,7 +38,7 @@ from isoglot.data.files import atomic_folder, content_digest, count_bytes, exclu
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
-from isoglot.data.readers import READERS, check, files_of, read
+from isoglot.data.readers import READERS, files_of, read
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
 
@@ -116,12 +116,12 @@ class FileSource(Source):
 
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
         """Read the groups."""
-        check(self.reader, self.options, where=self.where)
+        READERS.check(self.reader, self.options, where=self.where)
         return chain.from_iterable(self._read(path, counts) for path in self.paths())
 
     def check(self, first: int) -> None:
         """Read the first groups."""
-        check(self.reader, self.options, where=self.where)
+        READERS.check(self.reader, self.options, where=self.where)
         for path in self.paths():
             deque(islice(self._read(path, Counter()), first), maxlen=0)
 

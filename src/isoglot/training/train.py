@@ -34,8 +34,7 @@ from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.model import Model, packaged
-from isoglot.objectives import Objective
-from isoglot.objectives import check as check_objective
+from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import ranks
 from isoglot.training.loop import run
 from isoglot.training.progress import Display, Report, Status
@@ -317,9 +316,9 @@ def _objectives(given: Any) -> tuple[ObjectiveSettings, ...]:
             if isinstance(item, Objective):
                 one.holding(copy.deepcopy(item))
             else:
-                check_objective(one.name, one.options, where="objective")
+                OBJECTIVES.check(one.name, one.options, where="objective")
         except RecipeError as error:
-            raise ValueError(str(error).removeprefix("objective.name: ")) from None
+            raise ValueError(str(error).removeprefix("objective: ")) from None
         objectives.append(one)
     return tuple(objectives)
 

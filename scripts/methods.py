@@ -78,7 +78,7 @@ def prepare(design: Design, data: Path, output: Path) -> None:
     for path in wanted:
         if path.parts[0] == "negatives":
             print(f"mining hard negatives of {path.stem}", file=sys.stderr, flush=True)
-            mine_negatives(design, data, output / path)
+            mine_negatives(data, output / path)
         elif str(path) == "wikipedia/entity_vectors.npy":
             folder = output / path.parent
             write_vectors(encode_names(load("multilingual-e5-small"), folder), folder, source=Path("names"))
@@ -90,19 +90,11 @@ def prepare(design: Design, data: Path, output: Path) -> None:
             write_jsonl(path, (group for group in join(pairs) if len(set(group.langs)) >= 4))
 
 
-def mine_negatives(design: Design, data: Path, path: Path) -> None:
+def mine_negatives(data: Path, path: Path) -> None:
     """Mine three hard negatives for every pair of the two languages that the file is named after."""
-    assert design.negatives is not None  # written beside the recipes that read such files
-    stands = {"data:": f"{data}/", "bundled:": f"{BUNDLED}/"}
-    places = [
-        Path(place.replace(mark, stands[mark]))
-        for place in design.negatives["leakage"]
-        for mark in stands
-        if mark in place
-    ]
-    pairs = data / design.negatives["pairs"] / path.stem
-    groups = read_pairs(pairs, languages=path.stem.split("-"), leakage=places)
-    write_jsonl(path, add_hard_negatives(design.negatives["model"], groups, count=3))
+    leakage = [data / "tatoeba-laser/v1", BUNDLED / "dev"]
+    groups = read_pairs(data / TATOEBA / path.stem, languages=path.stem.split("-"), leakage=leakage)
+    write_jsonl(path, add_hard_negatives("use-multilingual-v3", groups, count=3))
 
 
 def link_sentences(data: Path, output: Path) -> None:

@@ -29,6 +29,7 @@ from pathlib import Path
 import territories
 from isoglot import load
 from isoglot.core.errors import CorpusError, IsoglotError
+from isoglot.core.toml import tomllib
 from isoglot.data.entity_vectors import align, write_vectors
 from isoglot.data.files import BUNDLED, atomic_write, read_lines
 from isoglot.data.join import join
@@ -42,11 +43,6 @@ from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training
 from isoglot.wikipedia.entities import titles_of
 from isoglot.wikipedia.entity_training import encode_names
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DESIGNS = Path(__file__).with_suffix(".toml")
 DUMPS = (

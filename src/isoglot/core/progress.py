@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 Progress = Callable[[int, int | None], None]
 """Called with (done, total) during the work; `total` is None while it is unknown."""
+Report = Callable[[str], None]
+"""Called with messages during the work."""
 
 LONG = 2.0  # seconds of work before a bar appears by default
 EVERY = 5.0  # seconds between two lines if there is no bar

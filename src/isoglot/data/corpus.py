@@ -31,7 +31,7 @@ import numpy as np
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.core.plugins import source_of
-from isoglot.core.progress import Progress, lines
+from isoglot.core.progress import Progress, Report, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
@@ -259,7 +259,7 @@ class Corpus:
 
     @contextmanager
     def reading(
-        self, what: str, report: Callable[[str], None], *, once: bool = False, progress: Progress | None = None
+        self, what: str, report: Report, *, once: bool = False, progress: Progress | None = None
     ) -> Iterator[None]:
         """Report a line every few seconds while files are read in the block, or call `progress` with bytes.
 
@@ -400,7 +400,7 @@ def build_table(
     *,
     fingerprint: str,
     cache: Path,
-    report: Callable[[str], None],
+    report: Report,
     progress: Progress | None = None,
 ) -> GroupTable:
     """The table of a corpus, mapped from the cache or built into it.
@@ -440,7 +440,7 @@ def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
     return parts
 
 
-def text_table(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
+def text_table(corpus: Corpus, *, report: Report) -> GroupTable:
     """The table of a corpus in memory, without tokens: some 30 bytes for each sentence."""
     with corpus.reading("reading", report):
         return GroupTable.build(corpus.source_groups(), lambda texts: Tokens.empty(len(texts)))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.core.progress import Report
 from isoglot.data.files import atomic_write
 from isoglot.search.best import Best
 
@@ -31,7 +32,7 @@ class Checkpoint:
 
     path: Path
     every: float = 60.0
-    report: Callable[[str], None] = lambda _message: None
+    report: Report = lambda _message: None
 
 
 class Saver:

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CheckpointError, IsoglotError, OutputError, RecipeError
+from isoglot.core.progress import Report
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import check_output, exclusive, read_record, write_record
@@ -40,7 +41,7 @@ from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.memory import fit_graphs
-from isoglot.training.progress import Meter, Report, RunLog, Status
+from isoglot.training.progress import Meter, RunLog, Status
 from isoglot.training.recipes import check, make_encoder, open_objectives
 from isoglot.training.record import Outcome, begin, circumstances, files_of, finish, inputs_of, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings

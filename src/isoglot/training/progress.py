@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -189,6 +189,3 @@ def _numbers(values: dict[str, Any]) -> list[tuple[str, float]]:
         elif isinstance(value, int | float):
             flat.append((name, float(value)))
     return flat
-
-
-Report = Callable[[str], None]

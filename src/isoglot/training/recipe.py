@@ -28,7 +28,6 @@ import json
 import math
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -40,12 +39,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from isoglot.core.errors import RecipeError, nearest, quote
+from isoglot.core.toml import tomllib
 from isoglot.training.settings import Recipe, StreamSettings
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PACKAGED = Path(__file__).parents[1] / "recipes"
 DEEPEST = 16  # maximum files and variants between a recipe and its last base

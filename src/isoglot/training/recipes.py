@@ -17,7 +17,7 @@ import torch
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError, RecipeError, nearest, quote
 from isoglot.core.memory import check_memory
-from isoglot.core.progress import report_time
+from isoglot.core.progress import Report, report_time
 from isoglot.data.corpus import Corpus, FileSource, Leak, Source, composition, text_table
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical
@@ -40,7 +40,6 @@ from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.training.best import Choice, Dev, find, require_one_direction
-from isoglot.training.progress import Report
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
 

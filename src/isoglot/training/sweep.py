@@ -43,8 +43,9 @@ from isoglot.core import __version__, environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt
 from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
 from isoglot.core.processes import end_with_parent
-from isoglot.core.progress import clock
+from isoglot.core.progress import Report, clock
 from isoglot.core.score import Score, main_metrics
+from isoglot.core.toml import tomllib
 from isoglot.data.files import (
     atomic_write,
     check_output,
@@ -72,17 +73,12 @@ from isoglot.report.tables import NOTHING, Grid, save_tables, to_document, to_te
 from isoglot.training import recipe as recipes
 from isoglot.training.freeze import settings_of, without_none
 from isoglot.training.loop import run as train
-from isoglot.training.progress import Display, Report
+from isoglot.training.progress import Display
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.recipes import check, check_files, choices_of, corpus_of, make_encoder
 from isoglot.training.record import circumstances, digests_of, files_of, inputs_of, name_files
 from isoglot.training.settings import Recipe
 from isoglot.training.trackers import check as trackers_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 __all__ = ["Arm", "Design", "Sweep", "read_design", "sweep"]
 

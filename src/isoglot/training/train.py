@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import RecipeError, quote
-from isoglot.core.progress import Progress, is_interactive
+from isoglot.core.progress import Progress, Report, is_interactive
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import check_output, read_record, write_record
 from isoglot.data.groups import Group, Languages, groups_of, short_row
@@ -36,7 +36,7 @@ from isoglot.model import Model, packaged
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import ranks
 from isoglot.training.loop import run
-from isoglot.training.progress import Display, Report, Status
+from isoglot.training.progress import Display, Status
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipes import choices_of, copies_of
 from isoglot.training.record import Outcome

@@ -31,7 +31,6 @@ from time import time
 from typing import IO, Any, BinaryIO, cast
 
 from isoglot.core.errors import CorpusError, OutputError
-from isoglot.core.progress import Progress
 
 BUNDLED = Path(__file__).parents[1] / "bundled"  # the text in the package
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that of several copies of a text the same one is always read
@@ -664,7 +663,7 @@ class _Streams(io.RawIOBase):
 
 
 @contextmanager
-def meter(progress: Progress, total: int | None) -> Iterator[None]:
+def meter(progress: Callable[[int, int | None], None], total: int | None) -> Iterator[None]:
     """Call `progress` with (bytes on disk that were read, total) while files are read, by any thread."""
     done = 0
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError
-from isoglot.core.progress import Progress, Report
 from isoglot.data import Group, filters
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import read, reader_of
@@ -25,8 +24,8 @@ def add_hard_negatives(
     count: PositiveInt = 3,
     *,
     languages: Languages = None,
-    progress: Progress | None = None,
-    report: Report | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> list[Group]:
     """The pairs as Groups, with hard negatives in the target's language.
 
@@ -60,8 +59,8 @@ def _hard_negatives(
     encoder: Model,
     groups: Sequence[Group],
     count: int,
-    progress: Progress | None,
-    report: Report | None,
+    progress: Callable[[int, int | None], None] | None,
+    report: Callable[[str], None] | None,
 ) -> list[list[str]]:
     """Of pairs whose targets are in one language: at most `count` other targets for each."""
     sources, targets = (list(dict.fromkeys(group.texts[side] for group in groups)) for side in range(2))

@@ -26,7 +26,6 @@ from langcodes import Language
 from numpy.typing import NDArray
 
 from isoglot.core.errors import CorpusError, quote
-from isoglot.core.progress import Report
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.formats import TABLES, input_format, read_table, read_texts, text_column
@@ -110,7 +109,7 @@ def gather(
     split: Callable[[str], Iterable[str]] | None = None,
     deduplicate: bool = True,
     keep: Callable[[str], bool] | None = None,
-    report: Report = lambda _message: None,
+    report: Callable[[str], None] = lambda _message: None,
 ) -> Side:
     """Read a file, one sentence per line (with `ids`: id, tab, sentence) or a table, or a list, whose ids are `ids`.
 

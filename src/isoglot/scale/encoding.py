@@ -7,7 +7,7 @@ vectors; a folder with other vectors is rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError, nearest
-from isoglot.core.progress import Progress
 from isoglot.data.files import differences, digest, read_record, without_compression, write_record
 from isoglot.data.formats import read_texts
 from isoglot.model import Model, load
@@ -42,7 +41,7 @@ def encode_shards(
     lines: PositiveInt = LINES,
     shard: tuple[int, int] | None = None,
     settings: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Shards:
     """Vectors of every line of text files, in their order, as `.npy` files in a folder. An empty line has one too.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.progress import Progress
 from isoglot.data.files import content_digest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, in_order
@@ -45,7 +44,7 @@ def neighbours_shards(
     block: int = BLOCK,
     cluster: Cluster | None = None,
     checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> Neighbours:
     """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
 

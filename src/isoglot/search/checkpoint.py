@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.progress import Report
 from isoglot.data.files import atomic_write
 from isoglot.search.best import Best
 
@@ -32,7 +31,7 @@ class Checkpoint:
 
     path: Path
     every: float = 60.0
-    report: Report = lambda _message: None
+    report: Callable[[str], None] = lambda _message: None
 
 
 class Saver:

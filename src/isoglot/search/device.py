@@ -11,7 +11,7 @@ Ties are those of `Best`: no step depends on an order that torch leaves open, as
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from torch.nn.functional import pad
 
 from isoglot.core.plugins import torch_half
 from isoglot.core.processes import run_ahead
-from isoglot.core.progress import Progress
 from isoglot.data.batch import send
 from isoglot.model.engine import available_cores
 from isoglot.search import best
@@ -125,7 +124,7 @@ def search(
     place: torch.device,
     budget: int,
     checkpoint: Checkpoint | None,
-    progress: Progress | None,
+    progress: Callable[[int, int | None], None] | None,
 ) -> None:
     """Fill both tables, which are empty, as `exact.neighbours` does. A checkpoint is saved after a stripe."""
     n, m, dim, k = len(x), len(y), x.shape[1], max(forward.ids.shape[1], backward.ids.shape[1])

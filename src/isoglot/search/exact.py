@@ -10,7 +10,7 @@ may be memory maps larger than the machine's memory, in float16, float32 or floa
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.progress import Progress
 from isoglot.data.vectors import not_finite, unit
 from isoglot.search.best import LOWEST, Best, Floats, Ids
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
@@ -117,7 +116,7 @@ def neighbours(
     metric: Metric = "dot",
     budget: int = BUDGET,
     checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
     device: str | None = None,
 ) -> Neighbours:
     """The k rows of `y` (M, D) nearest to each row of `x` (N, D), and the other way round.
@@ -191,7 +190,7 @@ def _search(
     tile: tuple[int, int],
     workers: int,
     saver: Saver,
-    progress: Progress | None,
+    progress: Callable[[int, int | None], None] | None,
 ) -> None:
     """Fill both tables. Blocks are taken by ascending index in both directions, as `Best.take` needs them."""
     height, width = tile

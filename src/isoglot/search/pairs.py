@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import nearest, quote
-from isoglot.core.progress import Progress
 from isoglot.search.best import Ids
 from isoglot.search.checkpoint import Checkpoint
 from isoglot.search.exact import BUDGET, Neighbours, neighbours
@@ -106,7 +105,7 @@ def mine(
     threshold: float | None = None,
     budget: int = BUDGET,
     checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
     device: str | None = None,
 ) -> Pairs:
     """Pair rows of `x` (N, D) with rows of `y` (M, D) by cosine and margin; the vectors need not be normalised.
@@ -247,7 +246,7 @@ def hard_negatives(
     count: PositiveInt,
     *,
     budget: int = BUDGET,
-    progress: Progress | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
     device: str | None = None,
 ) -> Ids:
     """The `count` rows of `y` (M, D) nearest by cosine to each row of `x` (N, D) that don't translate it, (N, count).

@@ -7,13 +7,12 @@ reported. A file that is not a dump, or is damaged in the middle, is an error th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from isoglot.core.errors import CorpusError
-from isoglot.core.progress import Report
 from isoglot.data.files import CutShortError
 from isoglot.data.numbers import whole
 from isoglot.data.xml_stream import read_events
@@ -63,7 +62,7 @@ def open_dump(name: str, *, project: str = "wikipedia") -> Dump:
     return Dump(path, Names(wiki, head.namespaces, head.first_letter), language_of(wiki, file=path))
 
 
-def pages(dump: Dump, report: Report) -> Iterator[Page]:
+def pages(dump: Dump, report: Callable[[str], None]) -> Iterator[Page]:
     """The complete pages in order. `report` is called once if the dump is truncated.
 
     Raises `CorpusError` with the line for malformed XML (see `read_events`) and for a namespace without a number.
@@ -71,7 +70,7 @@ def pages(dump: Dump, report: Report) -> Iterator[Page]:
     yield from filter(None, until_cut(_read(dump.path, _Head()), report))
 
 
-def until_cut(items: Iterator[T], report: Report) -> Iterator[T]:
+def until_cut(items: Iterator[T], report: Callable[[str], None]) -> Iterator[T]:
     """The items of a file; if it is truncated after one of them, `report` is called instead of an error."""
     has_started = False
     try:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError
-from isoglot.core.progress import Report
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.wikipedia.dump import until_cut
 from isoglot.wikipedia.titles import Names, key_of, normal
@@ -132,7 +131,7 @@ class Line:
     last: bool
 
 
-def wikidata_lines(path: Path, report: Report) -> Iterator[Line]:
+def wikidata_lines(path: Path, report: Callable[[str], None]) -> Iterator[Line]:
     """The lines that contain entities. `report` is called if the dump is truncated.
 
     Raises `CorpusError` if the first of them is not a JSON object.

@@ -8,7 +8,7 @@ library trains in several processes without locks and without a seed: two runs d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ import numpy as np
 
 from isoglot.core.arguments import PositiveInt, check_fields
 from isoglot.core.errors import CorpusError, EncoderError
-from isoglot.core.progress import Report
 from isoglot.data.entity_vectors import Aligned, wikipedia2vec
 from isoglot.data.files import temporary_folder
 from isoglot.data.readers.entities import TABLE, read_table
@@ -56,7 +55,7 @@ def train(
     output: Path,
     settings: Training,
     *,
-    report: Report = lambda _message: None,
+    report: Callable[[str], None] = lambda _message: None,
     progress: bool = False,
 ) -> str:
     """Train on dumps of one Wikipedia (`FILE` or `CODE=FILE`) and save the model in the library's format.
@@ -81,7 +80,7 @@ def train(
 class _Pages:
     """The articles, with the interface of the library's own reader."""
 
-    def __init__(self, dumps: Sequence[Dump], language: str, report: Report) -> None:
+    def __init__(self, dumps: Sequence[Dump], language: str, report: Callable[[str], None]) -> None:
         self.dumps, self.language, self.report = dumps, language, report
         self.dump_file = " ".join(str(dump.path) for dump in dumps)
 
@@ -97,7 +96,7 @@ class _Pages:
                     yield make(page.title, self.language, page.text, normal(page.redirect) if page.redirect else None)
 
 
-def _train(source: _Pages, folder: Path, settings: Training, report: Report, progress: bool) -> Any:
+def _train(source: _Pages, folder: Path, settings: Training, report: Callable[[str], None], progress: bool) -> Any:
     """The library's four steps: pages, dictionary, links, vectors."""
     work = {"pool_size": settings.workers, "chunk_size": _PAGES_AT_ONCE}
     tokenizer = _tokenizer(source.language)

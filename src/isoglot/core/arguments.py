@@ -91,16 +91,16 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
             return value
 
         @wraps(function)
-        def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-            if unknown := [] if is_open else [name for name in given if name not in parameters]:
+        def call(*args: _Given.args, **named: _Given.kwargs) -> _Result:
+            if unknown := [] if is_open else [name for name in named if name not in parameters]:
                 hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in parameters if one != "self"])
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
             order = [*places, *variadic * (len(args) - len(places))][: len(args)]
             if len(order) < len(args):
                 raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
-            with _naming({**dict(zip(order, args, strict=True)), **given}):
-                named = {name: take(name, value) for name, value in given.items()}
-                return function(*map(take, order, args), **named)
+            with _name_culprit({**dict(zip(order, args, strict=True)), **named}):
+                values = {name: take(name, value) for name, value in named.items()}
+                return function(*map(take, order, args), **values)
 
         return call
 
@@ -277,7 +277,7 @@ def _in_words(hint: Any) -> str:
 
 
 @contextmanager
-def _naming(given: Mapping[str, Any]) -> Iterator[None]:
+def _name_culprit(arguments: Mapping[str, Any]) -> Iterator[None]:
     """Name the file whose name the file system rejects, and the whole number that is too large to compute with."""
     try:
         yield
@@ -286,9 +286,9 @@ def _naming(given: Mapping[str, Any]) -> Iterator[None]:
             raise
         raise IsoglotError(f"{quote(error.filename)}: is too long for the name of a file; choose another") from error
     except (OverflowError, ValueError, RuntimeError) as error:
-        large = [name for name, value in given.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
+        large = [name for name, value in arguments.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
         if large and (isinstance(error, OverflowError) or str(error).startswith(("Overflow", "Maximum"))):
-            raise ValueError(f"{large[0]} is {quote(given[large[0]])}, which is too large") from error
+            raise ValueError(f"{large[0]} is {quote(arguments[large[0]])}, which is too large") from error
         surrogates = isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
         if not surrogates and "embedded null" not in str(error):
             raise

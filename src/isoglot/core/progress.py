@@ -48,8 +48,8 @@ class Bar:
         if self.drawing is not None:
             self.drawing.stop()
 
-    def show(self, what: str, done: int, total: int | None, *, line: str, **fields: str) -> None:
-        """Show that `done` of `total` of the work named `what` are done; the bar has `fields`, a log has the line."""
+    def show(self, work: str, done: int, total: int | None, *, line: str, **fields: str) -> None:
+        """Show that `done` of `total` of the work of that name are done; the bar has `fields`, a log has the line."""
         now = monotonic()
         if self.draw is None:
             if self.write is not None and now - self.shown > self.every:
@@ -58,15 +58,15 @@ class Bar:
             return
         if self.drawing is None and now - self.shown >= self.wait:
             self.drawing = self.draw()
-            self.drawing.add_task(what, total=total, completed=done, **fields)
+            self.drawing.add_task(work, total=total, completed=done, **fields)
             self.drawing.start()
         if self.drawing is not None:
-            self.drawing.update(self.drawing.task_ids[0], description=what, completed=done, total=total, **fields)
+            self.drawing.update(self.drawing.task_ids[0], description=work, completed=done, total=total, **fields)
 
 
 @contextmanager
-def bar(what: str, *, show: bool | None = None, progress: Progress | None = None) -> Iterator[Progress | None]:
-    """A callback that draws a bar for the work named `what` on stderr and calls `progress`; None if there is neither.
+def bar(work: str, *, show: bool | None = None, progress: Progress | None = None) -> Iterator[Progress | None]:
+    """A callback that draws a bar for the work of that name on stderr and calls `progress`; None if there is neither.
 
     show  True, False, or None: only if there is no `progress`, on a terminal or in a notebook, once the work has taken
           `LONG` seconds
@@ -79,7 +79,7 @@ def bar(what: str, *, show: bool | None = None, progress: Progress | None = None
         with Bar(_make_bar, wait=LONG if show is None else 0.0) as drawn:
 
             def show_and_call(done: int, total: int | None) -> None:
-                drawn.show(what, done, total, line="")
+                drawn.show(work, done, total, line="")
                 if progress is not None:
                     progress(done, total)
 
@@ -88,25 +88,25 @@ def bar(what: str, *, show: bool | None = None, progress: Progress | None = None
         _drawing.release()
 
 
-def lines(what: str, report: Callable[[str], None], *, every: float = EVERY) -> Progress:
-    """A callback that reports a line every few seconds: the progress of the work named `what`."""
+def lines(work: str, report: Callable[[str], None], *, every: float = EVERY) -> Progress:
+    """A callback that reports a line every few seconds: the progress of the work of that name."""
     shown = Bar(None, report, every=every)
 
     def show(done: int, total: int | None) -> None:
-        line = f"{what}: {done / total:.0%} of {total:,}" if total else f"{what}: {done:,}"
-        shown.show(what, done, total, line=line)
+        line = f"{work}: {done / total:.0%} of {total:,}" if total else f"{work}: {done:,}"
+        shown.show(work, done, total, line=line)
 
     return show
 
 
 @contextmanager
-def report_time(what: str, report: Callable[[str], None], *, every: float = EVERY) -> Iterator[None]:
+def report_time(work: str, report: Callable[[str], None], *, every: float = EVERY) -> Iterator[None]:
     """Report the time since the start every few seconds in the block: for work that cannot be counted."""
     began, ended = monotonic(), threading.Event()
 
     def beat() -> None:
         while not ended.wait(every):
-            report(f"{what}: {clock(monotonic() - began)} so far")
+            report(f"{work}: {clock(monotonic() - began)} so far")
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()

@@ -82,9 +82,9 @@ def build(
     hints, asked = get_type_hints(kind.__init__), inspect.signature(kind).parameters
     handed: dict[str, Any] = {"encoder": encoder, "languages": tuple(languages), "sizes": dict(sizes or {})}
     handed |= {} if "seed" in options else {"seed": seed}
-    given = {key: value for key, value in handed.items() if key in asked}
+    arguments = {key: value for key, value in handed.items() if key in asked}
     try:
-        return kind(**{key: _convert(value, hints[key], resolve) for key, value in options.items()}, **given)
+        return kind(**{key: _convert(value, hints[key], resolve) for key, value in options.items()}, **arguments)
     except ValueError as error:
         raise RecipeError(f"{where}: {error}") from error
 

@@ -183,10 +183,10 @@ def _sentences(name: str, data: Path, digest: str) -> frozenset[str]:
     del digest
     task, languages = _tests()[name]
 
-    def missing(problem: str) -> None:
+    def reject(problem: str) -> None:
         raise RecipeError(f"leakage, {name}: {problem}")
 
-    return frozenset(texts_of([task], data=data, languages=languages, on_missing=missing))
+    return frozenset(texts_of([task], data=data, languages=languages, on_missing=reject))
 
 
 def choices_of(recipe: Recipe) -> list[Choice]:

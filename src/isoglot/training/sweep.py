@@ -408,7 +408,7 @@ def sweep(
     check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
     for arm, seed in runs:
         check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
-    results = _all(job, runs, jobs=jobs, report=report)
+    results = _run(job, runs, jobs=jobs, report=report)
     result = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
     result.save(output)
     write_record(output / "design.json", _describe(job, design, result, ready, tasks, languages))
@@ -418,7 +418,7 @@ def sweep(
 
 
 def _describe(
-    job: _Job, design: Design, made: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
+    job: _Job, design: Design, finished: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
 ) -> dict[str, Any]:
     """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
     files = {name: value for recipe in ready for name, value in files_of(recipe, *check(recipe)).items()}
@@ -427,13 +427,13 @@ def _describe(
             TASKS[task].subsets(job.places[task], languages=codes)
         files |= name_files(opened, job.files.absolute(), job.data)
     columns = [without_none(one.model_dump(mode="json", exclude_defaults=True)) for one in design.columns]
-    arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in made.arms]
-    names = [arm.name for arm in made.arms if not arm.model]
+    arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in finished.arms]
+    names = [arm.name for arm in finished.arms if not arm.model]
     return circumstances(resolve(job.device), files) | {
-        "design": {"title": made.title, "control": made.control, "columns": columns},
+        "design": {"title": finished.title, "control": finished.control, "columns": columns},
         "arms": arms,
         "recipes": dict(zip(names, map(settings_of, ready), strict=True)),
-        "seeds": made.seeds, "tasks": tasks, "languages": languages, "precision": job.precision, "keep": job.keep,
+        "seeds": finished.seeds, "tasks": tasks, "languages": languages, "precision": job.precision, "keep": job.keep,
     }  # fmt: skip
 
 
@@ -522,12 +522,12 @@ class _Job:
             encoder = _fit_layer(arm, fresh, recipe, seed).eval()
             scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in choices_of(recipe)[:1]]
         else:
-            begun = (folder / "run.json").exists()
+            was_begun = (folder / "run.json").exists()
             place, name = resolve(self.device), arm.recipe
             outcome = train(
                 recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
             )
-            settings["seconds"] = None if begun else round(outcome.seconds)
+            settings["seconds"] = None if was_begun else round(outcome.seconds)
             encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
@@ -558,7 +558,7 @@ def _dev_score(value: float, *, lower: bool) -> Score:
     return Score(DEV, "best", "score", value, 0, lower_is_better=lower)
 
 
-def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:
+def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:
     """The scores of all runs by the names of their arms."""
     results: dict[str, list[Scores]] = {arm.name: [] for arm, _ in runs}
     if jobs == 1:
@@ -571,15 +571,15 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
     with ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_run, initargs=(threads,)
     ) as pool:
-        begun = [(arm, pool.submit(_run_alone, job, arm, seed, report is not None)) for arm, seed in runs]
+        submitted = [(arm, pool.submit(_run_in_process, job, arm, seed, report is not None)) for arm, seed in runs]
         try:
-            for done in as_completed([made for _, made in begun]):
+            for done in as_completed([future for _, future in submitted]):
                 done.result()  # a run that fails ends the sweep at once, not when those before it are done
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    for arm, made in begun:
-        results[arm.name].append(made.result())
+    for arm, future in submitted:
+        results[arm.name].append(future.result())
     return results
 
 
@@ -589,7 +589,7 @@ def _start_run(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _run_alone(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:
+def _run_in_process(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:
     """One run in its own process; each message begins with the arm."""
 
     def say(message: str) -> None:

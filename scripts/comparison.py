@@ -25,6 +25,7 @@ from typing import Any
 import isoglot
 from isoglot.core.errors import EncoderError
 from isoglot.core.score import main_metrics
+from isoglot.core.toml import tomllib
 from isoglot.data.files import atomic_write
 from isoglot.encoders import Encoder
 from isoglot.encoders.loading import expand
@@ -37,11 +38,6 @@ from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
 from isoglot.model import packaged
 from isoglot.report.tables import NOTHING, Grid, side_by_side, spell, to_markdown
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Settings = Mapping[str, Any]
 DESIGN = Path(__file__).with_suffix(".toml")

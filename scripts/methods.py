@@ -29,6 +29,7 @@ from pathlib import Path
 import territories
 from isoglot import load
 from isoglot.core.errors import CorpusError, IsoglotError
+from isoglot.core.toml import tomllib
 from isoglot.data.entity_vectors import align, write_vectors
 from isoglot.data.files import BUNDLED, atomic_write, read_lines
 from isoglot.data.join import join
@@ -42,11 +43,6 @@ from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training
 from isoglot.wikipedia.entities import titles_of
 from isoglot.wikipedia.entity_training import encode_names
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DESIGNS = Path(__file__).with_suffix(".toml")
 DUMPS = (
@@ -78,7 +74,7 @@ def prepare(design: Design, data: Path, output: Path) -> None:
     for path in wanted:
         if path.parts[0] == "negatives":
             print(f"mining hard negatives of {path.stem}", file=sys.stderr, flush=True)
-            mine_negatives(design, data, output / path)
+            mine_negatives(data, output / path)
         elif str(path) == "wikipedia/entity_vectors.npy":
             folder = output / path.parent
             write_vectors(encode_names(load("multilingual-e5-small"), folder), folder, source=Path("names"))
@@ -90,19 +86,11 @@ def prepare(design: Design, data: Path, output: Path) -> None:
             write_jsonl(path, (group for group in join(pairs) if len(set(group.langs)) >= 4))
 
 
-def mine_negatives(design: Design, data: Path, path: Path) -> None:
+def mine_negatives(data: Path, path: Path) -> None:
     """Mine three hard negatives for every pair of the two languages that the file is named after."""
-    assert design.negatives is not None  # written beside the recipes that read such files
-    stands = {"data:": f"{data}/", "bundled:": f"{BUNDLED}/"}
-    places = [
-        Path(place.replace(mark, stands[mark]))
-        for place in design.negatives["leakage"]
-        for mark in stands
-        if mark in place
-    ]
-    pairs = data / design.negatives["pairs"] / path.stem
-    groups = read_pairs(pairs, languages=path.stem.split("-"), leakage=places)
-    write_jsonl(path, add_hard_negatives(design.negatives["model"], groups, count=3))
+    leakage = [data / "tatoeba-laser/v1", BUNDLED / "dev"]
+    groups = read_pairs(data / TATOEBA / path.stem, languages=path.stem.split("-"), leakage=leakage)
+    write_jsonl(path, add_hard_negatives("use-multilingual-v3", groups, count=3))
 
 
 def link_sentences(data: Path, output: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from isoglot.training.loop import run, silent
+from isoglot.training.loop import ignore, run
 from isoglot.training.progress import Status
 from isoglot.training.record import Outcome
 from isoglot.training.settings import Recipe
@@ -19,7 +19,7 @@ def train(
     *,
     seed: int | None = None,
     resume: bool = False,
-    watch: Callable[[Status | str], None] = silent,
+    watch: Callable[[Status | str], None] = ignore,
 ) -> Outcome:
     """Train by a recipe on the CPU, without a display."""
     return run(recipe, output, device=torch.device("cpu"), seed=seed, resume=resume, report=watch, update=watch)

@@ -19,7 +19,6 @@ from unittest.mock import patch
 import pytest
 import typer
 
-from isoglot import objectives
 from isoglot.cli.main import app
 from isoglot.data import readers
 from isoglot.encoders import StaticEncoder
@@ -181,9 +180,9 @@ def test_recipes_are_valid(text):
     for stage in (parsed := recipe.parse(whole)).stages:
         for stream in stage.streams:
             for source in corpus_of(parsed, stream).sources:
-                readers.check(source.reader, source.options)
+                readers.READERS.check(source.reader, source.options)
             for term in stream.objectives:
-                objectives.check(term.name, term.options)
+                OBJECTIVES.check(term.name, term.options)
 
 
 @pytest.mark.parametrize("text, file", EXCERPTS)

@@ -11,7 +11,7 @@ import pytest
 
 from isoglot import objectives
 from isoglot.core.errors import CorpusError
-from isoglot.data.readers import check, read
+from isoglot.data.readers import READERS, read
 from isoglot.evaluation import TASKS
 from isoglot.objectives import build
 from isoglot.training import recipe as recipes
@@ -44,7 +44,7 @@ def test_its_readers_take_their_options(name, tmp_path):
     for stream in streams(recipe):
         corpus_of(recipe, stream)  # names that tell the sources apart
         for source in stream.sources:
-            check(source.reader, source.options)
+            READERS.check(source.reader, source.options)
             with pytest.raises(CorpusError, match=MISSING):
                 next(read(source.reader, tmp_path / "nothing" / "here", **source.options))
 
@@ -53,7 +53,7 @@ def test_its_readers_take_their_options(name, tmp_path):
 def test_its_objectives_take_their_options(name):
     for stream in streams(recipes.load(name)):
         for objective in stream.objectives:
-            objectives.check(objective.name, objective.options)
+            objectives.OBJECTIVES.check(objective.name, objective.options)
             options = {key: value for key, value in objective.options.items() if key not in FILES}
             if options.get("missing") == "error":
                 options["missing"] = "random"

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from isoglot.cli import console
 from isoglot.cli.evaluation import tasks
+from isoglot.core import progress
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES, by_suite
 from isoglot.report.tables import Grid, by_language
@@ -20,7 +21,8 @@ from isoglot.report.tables import Grid, by_language
 def clock(monkeypatch):
     """A clock that is set by hand."""
     now = [0.0]
-    monkeypatch.setattr(console, "monotonic", lambda: now[0])
+    for module in (console, progress):
+        monkeypatch.setattr(module, "monotonic", lambda: now[0])
     return now
 
 
@@ -39,7 +41,7 @@ def test_on_a_terminal_there_is_a_bar_with_speed_and_time_left(clock):
         progress(0, 100)
         clock[0] = 2.0
         progress(50, 100)
-        progress.bars.refresh()
+        progress.drawing.refresh()
     assert "50 of 100 texts, 25/s, ETA 0:02" in re.sub(r"\x1b[^m]*m", "", out.getvalue())
 
 

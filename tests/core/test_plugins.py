@@ -12,7 +12,7 @@ from isoglot.core.errors import IsoglotError, PluginError, RecipeError
 from isoglot.core.plugins import source_of
 from isoglot.data import Group
 from isoglot.data.corpus import Corpus, FileSource
-from isoglot.data.readers import READERS, check, read
+from isoglot.data.readers import READERS, read
 from isoglot.evaluation import TASKS
 from isoglot.objectives import OBJECTIVES, InfoNCE
 from isoglot.training import recipe as recipes
@@ -74,10 +74,10 @@ def test_names_of_plugins_are_found_checked_and_listed(acme):
     assert "colon" in READERS
     assert "colon" in [*READERS]
     assert READERS.get("nothing") is None
-    with pytest.raises(RecipeError, match=r"'langage'.*'language'"):
-        check("colon", {"langage": "deu"})
+    with pytest.raises(RecipeError, match=r"reader 'colon'\.langage: .*'language'"):
+        READERS.check("colon", {"langage": "deu"})
     with pytest.raises(RecipeError, match="'colon'"):
-        check("colom", {})
+        READERS.check("colom", {})
 
 
 def test_our_own_names_stay_ours(acme):

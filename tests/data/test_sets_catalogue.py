@@ -13,8 +13,7 @@ from web import Web, serving
 from conftest import DATA, published
 from isoglot.core.errors import CorpusError
 from isoglot.data.languages import is_language
-from isoglot.data.readers import check as check_reader
-from isoglot.data.readers import read
+from isoglot.data.readers import READERS, read
 from isoglot.data.sets import check, get
 from isoglot.data.sets.catalogue import catalogue, command, find
 from isoglot.data.sets.content import Content, measure
@@ -125,7 +124,7 @@ def test_training_text_is_read_by_a_reader_that_there_is(tmp_path):
     for one in catalogue().values():
         if one.training:
             reader, path, options = one.source_in(tmp_path)
-            check_reader(reader, options)
+            READERS.check(reader, options)
             assert path.is_relative_to(tmp_path / one.name)
             assert "train" in one.use, one.name
     (tmp_path / "xcopa").mkdir()

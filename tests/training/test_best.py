@@ -173,9 +173,9 @@ def test_of_several_exports_each_choice_takes_its_better_one(reads, tmp_path):
 def test_only_the_choices_that_are_due_are_judged(reads, tmp_path):
     chooser = selector(tmp_path, {"name": "a", "data": "1", "every": 2}, {"name": "b", "data": "1", "every": 3},
                        {"name": "end", "data": "1"})  # fmt: skip
-    due = [[choice.name for choice in chooser.due(step, last=step == 7)] for step in range(1, 8)]
+    due = [[choice.name for choice in chooser.list_due(step, last=step == 7)] for step in range(1, 8)]
     assert due == [[], ["a"], ["b"], ["a"], [], ["a", "b"], ["a", "b", "end"]]
-    chooser.judge(chooser.due(3, last=False), Fixed(0.5))
+    chooser.judge(chooser.list_due(3, last=False), Fixed(0.5))
     assert [choice.best for choice in chooser.choices] == [None, 0.5, None]
 
 
@@ -197,7 +197,7 @@ def test_without_patience_or_without_choices_nothing_ends(reads, tmp_path):
     assert chooser.choices[0].since == 4
     assert not chooser.exhausted
     empty = selector(tmp_path)
-    assert (empty.best, empty.exhausted, empty.due(10, last=True)) == (None, False, [])
+    assert (empty.best, empty.exhausted, empty.list_due(10, last=True)) == (None, False, [])
 
 
 def test_the_state_goes_through_a_checkpoint(reads, tmp_path):

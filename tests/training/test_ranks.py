@@ -108,7 +108,7 @@ def _long_work(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     ranks.patient()  # made while the timeout is long: on a busy machine the processes start seconds apart
     set_timeout(timedelta(seconds=1))
-    with ranks.first_alone():
+    with ranks.take_turns():
         time.sleep(3 * (rank == 0))
         with (Path(folder) / "order").open("a") as file:
             file.write(str(rank))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from isoglot import objectives
 from isoglot.core.errors import CorpusError, RecipeError
-from isoglot.data.readers import check as check_reader
+from isoglot.data.readers import READERS
 from isoglot.training import recipe as recipes
 from isoglot.training.recipes import choices_of
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
@@ -58,7 +58,7 @@ def built(data):
         recipe = recipes.parse(data)
         for stream in (stream for stage in recipe.stages for stream in stage.streams):
             for source in stream.sources:
-                check_reader(source.reader, source.options)
+                READERS.check(source.reader, source.options)
             for one in stream.objectives:
                 objectives.build(one.name, one.options, ToyEncoder(), languages=TOY_LANGUAGES, sizes=TOY_SIZES)
         choices_of(recipe)
@@ -153,7 +153,7 @@ def test_every_objective_has_a_case():
 )
 def test_a_reader_option_of_a_wrong_type_names_its_key(reader, option, value):
     with pytest.raises(RecipeError, match=rf"streams\.x\.{option}: .* is not "):
-        check_reader(reader, {option: value}, where="streams.x")
+        READERS.check(reader, {option: value}, where="streams.x")
 
 
 words = st.text(alphabet="abstreamoizlr01.=-_\"[]{}', \n\0é", max_size=30)

@@ -19,21 +19,19 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from isoglot.core import environment
 from isoglot.core.errors import IsoglotError
-from isoglot.core.progress import clock
+from isoglot.core.progress import Bar, clock
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isoglot.report.tables import Grid
 
-EVERY = 5.0  # seconds between plain lines
 LEVELS = ("debug", "info", "warning", "error")
 LOG = logging.getLogger("isoglot")
 
@@ -84,7 +82,7 @@ def on_interrupt(note: str) -> None:
     CALL.resume = note
 
 
-class Progress:
+class Progress(Bar):
     """Progress of long work on stderr: a context manager that is called with (done, total).
 
     what   name of the work, at the start of the line
@@ -93,34 +91,25 @@ class Progress:
 
     def __init__(self, what: str, *, unit: str = "texts", console: Console | None = None) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Bars
 
         self.what, self.unit = what, unit
-        self.shown = LOG.isEnabledFor(logging.INFO)
         self.console = console or Console(stderr=True, highlight=False)
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[state]}", markup=False),
-        )
-        self.bars = Bars(*columns, console=self.console, transient=True)
-        self.task = self.bars.add_task(what, total=None, state="")
-        self.live = self.shown and self.console.is_terminal
-        self.printed = monotonic()
+        is_drawn = self.console.is_terminal and LOG.isEnabledFor(logging.INFO)
+        super().__init__(self._make_bar if is_drawn else None, say)
         self.first: tuple[float, int] | None = None  # time and count from which the speed is measured
         self.last = 0
 
-    def __enter__(self) -> Progress:
-        if self.live:
-            self.bars.start()
-        return self
+    def _make_bar(self) -> Any:
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Drawing
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live:
-            self.bars.stop()
+        name = TextColumn("{task.description}", markup=False)
+        state = TextColumn("{task.fields[state]}", markup=False)
+        return Drawing(name, BarColumn(bar_width=24), state, console=self.console, transient=True)
+
+    def __enter__(self) -> Progress:
+        self.show(self.what, 0, None, line="", state="")
+        return self
 
     def __call__(self, done: int, total: int | None = None) -> None:
         """Report that `done` of `total` are done; a smaller count than before starts a new piece of work."""
@@ -131,17 +120,13 @@ class Progress:
         began, before = self.first
         rate = (done - before) / max(now - began, 1e-9) if done > before else 0.0
         state = state_line(done, total, rate=rate, unit=self.unit)
-        if self.live:
-            self.bars.update(self.task, description=self.what, completed=done, total=total, state=state)
-        elif self.shown and now - self.printed > EVERY:
-            self.printed = now
-            say(f"{self.what}: {state}")
+        self.show(self.what, done, total, line=f"{self.what}: {state}", state=state)
 
     def part(self, what: str, done: int, total: int | None = None) -> None:
         """The same for work in several parts; a plain line names each part when it starts."""
         if what != self.what:
             self.what, self.first = what, None
-            if not self.live:
+            if self.draw is None:
                 say(what)
         self(done, total or None)
 

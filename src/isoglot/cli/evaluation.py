@@ -293,7 +293,7 @@ def plot(
 
 def _plot_sweep(folders: list[str], output: Path) -> None:
     from isoglot.data.files import check_output
-    from isoglot.training.sweep import plot_sweep
+    from isoglot.report.sweep_plot import plot_sweep
 
     if len(folders) != 1:
         raise typer.BadParameter(f"pass one folder of a sweep, got {len(folders)}")

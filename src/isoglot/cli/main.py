@@ -182,7 +182,7 @@ def whole(
     options.set_level(log_level or environment.log_level(), quiet=quiet)
     if (form := environment.log_format()) not in console.FORMATS:
         raise typer.BadParameter(f"ISOGLOT_LOG_FORMAT is {form!r}; {nearest(form, console.FORMATS)}")
-    for name in environment.unknown():
+    for name in environment.list_unknown():
         console.LOG.warning("warning: unknown environment variable %s; %s", name, nearest(name, environment.VARIABLES))
     for module in modules or []:
         import_module(module)

@@ -32,7 +32,6 @@ def train(
     output: Output,
     overrides: Overrides = None,
     seeds: PositiveInt = 1,
-    resume: Annotated[bool, typer.Option(hidden=True)] = False,  # noqa: ARG001 (users' scripts may pass it)
     device: Device = "auto",
     settings: Annotated[Settings, Of("training.train:train", "track")],
 ) -> None:
@@ -40,7 +39,6 @@ def train(
 
     recipe  TOML file, or name of a packaged recipe (`isoglot recipe list`)
     seeds   number of random seeds to train with
-    resume  no effect: the same command always resumes
     """
     from isoglot.encoders.device import describe, resolve
     from isoglot.training import ranks

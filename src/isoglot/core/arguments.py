@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import errno
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import cache, wraps
 from inspect import Parameter, signature, unwrap
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from isoglot.core.errors import IsoglotError, nearest, quote
+from isoglot.core.errors import IsoglotError, RecipeError, nearest, quote
 
 
 class Range(NamedTuple):
@@ -56,6 +56,8 @@ _KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     Iterable: ("a list", lambda value: _is_several(value)),
 }
 _DEPTH = 3  # lists of rows of values
+_LISTS = (Sequence, Collection, Iterable)
+LARGEST = 2**32 - 1  # of numbers in a recipe's options: seeds have 32 bits, and every library below accepts it
 
 
 def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
@@ -89,16 +91,16 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
             return value
 
         @wraps(function)
-        def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-            if unknown := [] if is_open else [name for name in given if name not in parameters]:
+        def call(*args: _Given.args, **named: _Given.kwargs) -> _Result:
+            if unknown := [] if is_open else [name for name in named if name not in parameters]:
                 hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in parameters if one != "self"])
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
             order = [*places, *variadic * (len(args) - len(places))][: len(args)]
             if len(order) < len(args):
                 raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
-            with _naming({**dict(zip(order, args, strict=True)), **given}):
-                named = {name: take(name, value) for name, value in given.items()}
-                return function(*map(take, order, args), **named)
+            with _name_culprit({**dict(zip(order, args, strict=True)), **named}):
+                values = {name: take(name, value) for name, value in named.items()}
+                return function(*map(take, order, args), **values)
 
         return call
 
@@ -124,6 +126,33 @@ def check_fields(kind: _Class) -> _Class:
     make.__name__ = kind.__name__
     kind.__init__ = check_arguments()(make)  # type: ignore[misc]
     return kind
+
+
+def check_options(function: Callable[..., Any], options: Mapping[str, Any], *, where: str) -> None:
+    """Raise RecipeError for the first value of a recipe that the keyword argument of that name does not take.
+
+    A path is a string there, lists and tables contain strings, and numbers are at most `LARGEST`. Ranges are left to
+    the function.
+    """
+    hints = _hints(function)
+    for name, value in options.items():
+        hint, place = hints.get(name, Any), f"{where}.{name}: {quote(value)}"
+        words = _choices(hint)
+        if words and value not in words:
+            raise RecipeError(f"{place} is not one of {', '.join(words)}; {nearest(str(value), words)}")
+        is_path = isinstance(value, str) and Path in parts_of(hint)
+        if not _fits(Path() if is_path else value, hint) or not _has_texts(value):
+            raise RecipeError(f"{place} is not {_in_words(hint)}")
+        if isinstance(value, int | float) and not abs(value) <= LARGEST:  # also NaN
+            raise RecipeError(f"{place} is not finite, or beyond {LARGEST:,}")
+
+
+def _has_texts(value: Any) -> bool:
+    """Whether all strings of a value are ones that files can have, and nothing else is in a list or a table."""
+    if isinstance(value, str):
+        return "\0" not in value
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, Sequence | Set) else ()
+    return all(isinstance(item, str) and "\0" not in item for item in items)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -237,7 +266,7 @@ def _in_words(hint: Any) -> str:
     words: list[str] = []
     for part in parts_of(hint):
         origin = _kind(part)
-        items = get_args(part)[:1] if origin in (Sequence, Collection) else ()
+        items = get_args(part)[:1] if origin in _LISTS else ()
         if origin is Literal:
             words += map(repr, get_args(part))
         elif items and all(_is_kind(one, parts_of(items[0])) for one in parts_of(items[0])):
@@ -248,7 +277,7 @@ def _in_words(hint: Any) -> str:
 
 
 @contextmanager
-def _naming(given: Mapping[str, Any]) -> Iterator[None]:
+def _name_culprit(arguments: Mapping[str, Any]) -> Iterator[None]:
     """Name the file whose name the file system rejects, and the whole number that is too large to compute with."""
     try:
         yield
@@ -257,9 +286,9 @@ def _naming(given: Mapping[str, Any]) -> Iterator[None]:
             raise
         raise IsoglotError(f"{quote(error.filename)}: is too long for the name of a file; choose another") from error
     except (OverflowError, ValueError, RuntimeError) as error:
-        large = [name for name, value in given.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
+        large = [name for name, value in arguments.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
         if large and (isinstance(error, OverflowError) or str(error).startswith(("Overflow", "Maximum"))):
-            raise ValueError(f"{large[0]} is {quote(given[large[0]])}, which is too large") from error
+            raise ValueError(f"{large[0]} is {quote(arguments[large[0]])}, which is too large") from error
         surrogates = isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
         if not surrogates and "embedded null" not in str(error):
             raise

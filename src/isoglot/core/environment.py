@@ -33,7 +33,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def unknown() -> list[str]:
+def list_unknown() -> list[str]:
     """Names of variables that begin as isoglot's do and are not among them, such as misspelt ones.
 
     Not those that Kubernetes sets for a service called isoglot.

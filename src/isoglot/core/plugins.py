@@ -11,14 +11,16 @@ A module that is imported by `import_module` (`isoglot --import MODULE`) enters 
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from isoglot.core.errors import PluginError, naming_extras, quote
+from isoglot.core.arguments import check_options
+from isoglot.core.errors import PluginError, RecipeError, naming_extras, nearest, quote
 
 T = TypeVar("T")
 
@@ -26,11 +28,20 @@ T = TypeVar("T")
 class Registry(UserDict[str, T]):
     """A mapping from names to objects: registered entries first, then plug-ins.
 
-    A plug-in is imported when its name is looked up. `is_valid` says whether it is of the right `kind`.
+    A plug-in is imported when its name is looked up. `is_valid` says whether it is of the right `kind`. `handed` are
+    the arguments of the objects that recipes do not set.
     """
 
-    def __init__(self, group: str, entries: Mapping[str, T], *, kind: str, is_valid: Callable[[Any], bool]) -> None:
-        self.group, self.kind, self.is_valid = group, kind, is_valid
+    def __init__(
+        self,
+        group: str,
+        entries: Mapping[str, T],
+        *,
+        kind: str,
+        is_valid: Callable[[Any], bool],
+        handed: Collection[str] = (),
+    ) -> None:
+        self.group, self.kind, self.is_valid, self.handed = group, kind, is_valid, handed
         super().__init__(entries)
 
     def __contains__(self, name: object) -> bool:
@@ -53,6 +64,30 @@ class Registry(UserDict[str, T]):
             raise PluginError(f"{_origin(entry)} is {quote(plugin)}, not {self.kind}")
         self.data[name] = plugin
         return plugin  # type: ignore[no-any-return]
+
+    def options_of(self, name: str) -> list[str]:
+        """The options of an object in a recipe: its arguments, of a function without the first, what it reads."""
+        plugin: Any = self[name]
+        names = [*inspect.signature(plugin).parameters][0 if isinstance(plugin, type) else 1 :]
+        return [option for option in names if option not in self.handed]
+
+    def check(self, name: str, options: Mapping[str, Any], *, where: str = "") -> None:
+        """Raise RecipeError for an unknown name, and for an option that the object does not have or of another type.
+
+        The message begins with `where`, the place in the recipe, and names the nearest valid name or option.
+        """
+        noun = self.group.rpartition(".")[2].removesuffix("s")
+        where = where or f"{noun} {quote(name)}"
+        if name not in self:
+            raise RecipeError(f"{where}: unknown {noun} {quote(name)}; {nearest(name, self)}")
+        plugin: Any = self[name]
+        names = self.options_of(name)
+        for option, value in options.items():
+            if option not in names:
+                hint = nearest(option, names)
+                raise RecipeError(f"{where}.{option}: {name} has no such setting (value {quote(value)}); {hint}")
+        function = plugin.__init__ if isinstance(plugin, type) else plugin  # type: ignore[misc]
+        check_options(function, options, where=where)
 
     def _plugins(self) -> dict[str, EntryPoint]:
         return {entry.name: entry for entry in entry_points(group=self.group)}

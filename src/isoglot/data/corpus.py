@@ -31,14 +31,14 @@ import numpy as np
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.core.plugins import source_of
-from isoglot.core.progress import Progress, lines
+from isoglot.core.progress import Progress, Report, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
-from isoglot.data.readers import READERS, check, files_of, read
+from isoglot.data.readers import READERS, files_of, read
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
 
@@ -116,12 +116,12 @@ class FileSource(Source):
 
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
         """Read the groups."""
-        check(self.reader, self.options, where=self.where)
+        READERS.check(self.reader, self.options, where=self.where)
         return chain.from_iterable(self._read(path, counts) for path in self.paths())
 
     def check(self, first: int) -> None:
         """Read the first groups."""
-        check(self.reader, self.options, where=self.where)
+        READERS.check(self.reader, self.options, where=self.where)
         for path in self.paths():
             deque(islice(self._read(path, Counter()), first), maxlen=0)
 
@@ -259,7 +259,7 @@ class Corpus:
 
     @contextmanager
     def reading(
-        self, what: str, report: Callable[[str], None], *, once: bool = False, progress: Progress | None = None
+        self, what: str, report: Report, *, once: bool = False, progress: Progress | None = None
     ) -> Iterator[None]:
         """Report a line every few seconds while files are read in the block, or call `progress` with bytes.
 
@@ -400,7 +400,7 @@ def build_table(
     *,
     fingerprint: str,
     cache: Path,
-    report: Callable[[str], None],
+    report: Report,
     progress: Progress | None = None,
 ) -> GroupTable:
     """The table of a corpus, mapped from the cache or built into it.
@@ -440,7 +440,7 @@ def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
     return parts
 
 
-def text_table(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
+def text_table(corpus: Corpus, *, report: Report) -> GroupTable:
     """The table of a corpus in memory, without tokens: some 30 bytes for each sentence."""
     with corpus.reading("reading", report):
         return GroupTable.build(corpus.source_groups(), lambda texts: Tokens.empty(len(texts)))

@@ -60,9 +60,8 @@ def load(
     name = default_name() if name is None else name
     place = resolve(device)
     folder = find(str(name), allow_download=allow_download)
-    settings = {"max_length": max_length, "prompt": prompt, **training}
-    given = {name: value for name, value in settings.items() if value is not None}
-    encoder = read(folder, pooling=pooling, given=given)
+    arguments = {"pooling": pooling, "max_length": max_length, "prompt": prompt, **training}
+    encoder = read(folder, {name: value for name, value in arguments.items() if value is not None})
     encoder.name = encoder.name or folder_name(str(name))
     if (source := packaged.SOURCES.get(str(name))) and not Path(name).is_dir():  # their own cards have no licence
         encoder.card = (encoder.card or card.Card()).model_copy(update={"licence": source.licence})
@@ -91,20 +90,20 @@ def expand(name: str) -> Path:
     if name not in packaged.list_models():
         return source
     folder = packaged.place(name)
-    read(source, pooling=None, given={}).save(folder)
+    read(source, {}).save(folder)
     return folder
 
 
 # A folder to an encoder
 
 
-def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder:
-    """The encoder in a model folder, in evaluation mode; `given` settings replace saved ones. No code from the folder
+def read(folder: Path, settings: dict[str, Any]) -> Encoder:
+    """The encoder in a model folder, in evaluation mode; `settings` replace saved ones. No code from the folder
     is run: classes are recognised by name, transformers uses only its own code, and pickles are read only as weights.
     Raises EncoderError.
     """
     try:
-        encoder = _read(folder, pooling, given).eval()
+        encoder = _read(folder, settings).eval()
         _try(encoder, folder)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what tokenizers raises about damage is no Exception
@@ -116,15 +115,15 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
     return encoder
 
 
-def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower: bool = False) -> Encoder:
+def _read(folder: Path, settings: dict[str, Any], *, is_tower: bool = False) -> Encoder:
     if not (folder / "modules.json").is_file():
         if _is_adapter(folder):
-            return _read_adapter(folder, pooling, given)
+            return _read_adapter(folder, settings)
         if not (folder / "config.json").is_file():
             raise EncoderError(
                 f"{folder}: not a model folder: neither modules.json nor config.json nor {adapters.CONFIG} is there"
             )
-        return _transformer(folder, [], pooling, given)
+        return _transformer(folder, [], settings)
     modules = layout.read_modules(folder)
     kinds = [module.kind for module in modules]
     if "Normalize" in kinds[:-1]:  # here `encode` normalises, after all layers
@@ -135,8 +134,8 @@ def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower:
         if is_tower:
             raise EncoderError(f"{folder}: a tower cannot be towers itself")
     else:  # each tower has its own prompts
-        given = {"prompt": saved.default, "prompts": saved.prompts, **given}
-    encoder = with_layers(_open_first(folder, modules, pooling, given), layers)
+        settings = {"prompt": saved.default, "prompts": saved.prompts, **settings}
+    encoder = with_layers(_open_first(folder, modules, settings), layers)
     encoder.name = saved.name
     return encoder
 
@@ -146,7 +145,7 @@ def _is_adapter(folder: Path) -> bool:
     return (folder / adapters.CONFIG).is_file() and not (folder / "config.json").is_file()
 
 
-def _read_adapter(folder: Path, pooling: str | None, given: dict[str, Any]) -> Encoder:
+def _read_adapter(folder: Path, settings: dict[str, Any]) -> Encoder:
     """The backbone that an adapter's folder names, with the adapter merged."""
     config = configs.read(folder / adapters.CONFIG, configs.Adapter)
     saved = config.isoglot
@@ -158,18 +157,18 @@ def _read_adapter(folder: Path, pooling: str | None, given: dict[str, Any]) -> E
         ) from error
     if _is_adapter(base):
         raise EncoderError(f"{folder}: its backbone {base} is an adapter too; save the merged model instead")
-    if "layers" in given:
+    if "layers" in settings:
         raise EncoderError(f"{folder}: layers can't be chosen for an adapter; open the merged model instead")
-    later = {name: given[name] for name in ("train_layers", "adapter", "seed") if name in given}
-    now = {name: value for name, value in given.items() if name not in ("train_layers", "adapter")}
-    now = {"prompt": saved.prompt, "prompts": saved.prompts, "max_length": saved.max_length, **now}
-    encoder = _read(base, pooling or saved.pooling, {**now, **({"layers": saved.layers} if saved.layers else {})})
+    restriction = {name: settings[name] for name in ("train_layers", "adapter", "seed") if name in settings}
+    of_base = saved.model_dump(include={"pooling", "prompt", "prompts", "max_length"})
+    of_base |= {name: value for name, value in settings.items() if name not in ("train_layers", "adapter")}
+    encoder = _read(base, {**of_base, **({"layers": saved.layers} if saved.layers else {})})
     parts = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if len(parts) != 1:
         raise EncoderError(f"{folder}: its backbone {base} is not a transformer; save or download the adapter again")
     adapters.merge(folder, config, parts[0].backbone)
     try:
-        parts[0].restrict(**later)
+        parts[0].restrict(**restriction)
     except ValueError as error:
         raise EncoderError(f"{folder}: {error}") from error
     encoder.name = saved.name
@@ -188,76 +187,72 @@ def _split_layers(modules: list[layout.Module]) -> tuple[list[layout.Module], li
     return [module for module in modules if module not in layers], layers
 
 
-def _open_first(folder: Path, modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> Encoder:
+def _open_first(folder: Path, modules: list[layout.Module], settings: dict[str, Any]) -> Encoder:
     first = modules[0].kind if modules else "nothing"
     if first == "Transformer":
-        return _transformer(modules[0].folder, modules[1:], pooling, given)
+        return _transformer(modules[0].folder, modules[1:], settings)
     if first == "StaticEmbedding":
-        return _static(folder, modules, pooling, given)
+        return _static(folder, modules, settings)
     if first == "UseEncoder":
         from isoglot.encoders.converters import UseEncoder
 
-        _refuse_unknown(UseEncoder, folder, given)
-        if pooling is not None:
-            raise EncoderError(f"{folder}: its pooling is part of the network; leave out pooling={pooling!r}")
-        return UseEncoder(**given)
+        _refuse_unknown(UseEncoder, folder, settings)
+        return UseEncoder(**settings)
     if first == "Towers":
         from isoglot.encoders import towers
 
-        return towers.open_towers(folder, lambda place: _read(place, pooling, given, is_tower=True))
+        return towers.open_towers(folder, lambda place: _read(place, settings, is_tower=True))
     raise EncoderError(f"{folder}: begins with {first}; only Transformer and StaticEmbedding models are run here")
 
 
-def _transformer(
-    folder: Path, after: list[layout.Module], pooling: str | None, given: dict[str, Any]
-) -> TransformerEncoder:
-    _refuse_unknown(TransformerEncoder, folder, given)
-    settings: dict[str, Any] = {"pooling": "mean", "projections": []}
+def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, Any]) -> TransformerEncoder:
+    _refuse_unknown(TransformerEncoder, folder, settings)
+    of_modules: dict[str, Any] = {"pooling": "mean", "projections": []}
     backbone, tokenizer, saved = _backbone(folder)
     layers = None
     for module in after:
         if module.kind == "Pooling":
-            settings["pooling"] = _pooling_of(module, given.get("prompt", ""), chosen=pooling)
+            of_modules["pooling"] = _pooling_of(module, settings)
         elif module.kind == "WeightedLayerPooling":
             layers = read_layer_mean(module, int(backbone.config.num_hidden_layers))
         elif module.kind == "Dense":
-            settings["projections"].append(read_dense(module))
+            of_modules["projections"].append(read_dense(module))
         elif module.kind == "Normalize":
-            settings["normalizes"] = True
+            of_modules["normalizes"] = True
         else:
             raise EncoderError(
                 f"{module.folder}: {module.kind} modules are not run here; only Transformer, WeightedLayerPooling "
                 "(first and last layer), Pooling, Dense, Flow and Normalize are"
             )
-    settings["pooling"] = pooling or layers or settings["pooling"]
+    of_modules["pooling"] = layers or of_modules["pooling"]
     try:
-        return TransformerEncoder(backbone, tokenizer, **{**saved, **settings, **given})
+        return TransformerEncoder(backbone, tokenizer, **{**saved, **of_modules, **settings})
     except (ValueError, TypeError) as error:
         raise EncoderError(f"{folder}: {error}") from error
 
 
-def _refuse_unknown(kind: type[Encoder], folder: Path, given: dict[str, Any]) -> None:
-    unknown = sorted(given.keys() - inspect.signature(kind.__init__).parameters.keys())
+def _refuse_unknown(kind: type[Encoder], folder: Path, settings: dict[str, Any]) -> None:
+    unknown = sorted(settings.keys() - inspect.signature(kind.__init__).parameters.keys())
     if unknown:
         raise EncoderError(
             f"{folder}: contains a {kind.__name__}, which has no setting {', '.join(unknown)}; leave it out"
         )
 
 
-def _pooling_of(module: layout.Module, prompt: str, *, chosen: str | None) -> str:
-    """The pooling a Pooling module asks for, in the words of this library."""
+def _pooling_of(module: layout.Module, settings: dict[str, Any]) -> str:
+    """The pooling a Pooling module asks for, in the words of this library, or that of the settings."""
     config = layout.settings_of(module, configs.Pooling)
     names = config.modes
-    if prompt and not config.include_prompt:
+    if settings.get("prompt") and not config.include_prompt:
         raise EncoderError(
             f'{module.folder}: leaves the prompt out of the pooling, which is not run here; set prompt=""'
         )
-    if chosen is None and (len(names) != 1 or names[0] not in POOLINGS):
+    if "pooling" not in settings and (len(names) != 1 or names[0] not in POOLINGS):
         raise EncoderError(
             f"{module.folder}: pooling {' + '.join(names) or 'none'} is not run here; "
             f"choose one of {', '.join(POOLINGS)} with `pooling`"
         )
-    return names[0] if chosen is None else chosen
+    return str(settings.get("pooling") or names[0])
 
 
 def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
@@ -384,12 +379,14 @@ def _try(encoder: Encoder, folder: Path) -> None:
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")
 
 
-def _static(folder: Path, modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> StaticEncoder:
+def _static(folder: Path, modules: list[layout.Module], settings: dict[str, Any]) -> StaticEncoder:
+    settings = dict(settings)
+    pooling = settings.pop("pooling", "mean")
     after = {module.kind for module in modules[1:]} - {"Normalize"}
-    _refuse_unknown(StaticEncoder, folder, given)
+    _refuse_unknown(StaticEncoder, folder, settings)
     if after:
         raise EncoderError(f"{folder}: {', '.join(sorted(after))} after a static table is not run here")
-    if pooling not in (None, "mean"):
+    if pooling != "mean":
         raise EncoderError(
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
         )
@@ -397,7 +394,7 @@ def _static(folder: Path, modules: list[layout.Module], pooling: str | None, giv
     saved = StaticModel.open(modules[0].folder, {}, weights)
     normalizes = any(module.kind == "Normalize" for module in modules)
     try:
-        settings = {"max_length": saved.max_length, "normalizes": normalizes, **given}
+        settings = {"max_length": saved.max_length, "normalizes": normalizes, **settings}
         return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **settings)
     except (TypeError, ValueError) as error:
         raise EncoderError(f"{folder}: {_one_line(error)}") from error

@@ -71,7 +71,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     _held: Any = PrivateAttr(None)
 
-    def holding(self, thing: Any) -> Self:
+    def hold(self, thing: Any) -> Self:
         """The same settings with the thing itself."""
         self._held = thing
         return self

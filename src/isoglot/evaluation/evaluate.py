@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from isoglot.core import __version__, environment
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EvaluationError, quote
-from isoglot.core.progress import Progress
+from isoglot.core.progress import Progress, Report
 from isoglot.core.score import Setting
 from isoglot.data.files import check_output, digest, exclusive
 from isoglot.data.groups import groups_of, short_row
@@ -49,7 +49,7 @@ def evaluate(
     seen: Collection[str] = (),
     name: str | None = None,
     skip_missing: bool = False,
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
     progress: Progress | None = None,
 ) -> Scores:
     """Score a model.
@@ -147,7 +147,7 @@ def _collect(
     data: Path,
     *,
     skip_missing: bool,
-    report: Callable[[str], None] | None,
+    report: Report | None,
 ) -> None:
     """Add the scores of the tasks to `scores`, one task after the other."""
     say = report or (lambda _: None)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,13 +31,9 @@ from typing import Any
 from langcodes import Language
 
 from isoglot.core.score import Results, Score
+from isoglot.core.toml import tomllib
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, is_language
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _SIB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 # MTEB takes SIB-200 in one script only for each language that the set has in two.

@@ -14,7 +14,7 @@ import numpy as np
 
 from isoglot.core.errors import EvaluationError, naming_extras, nearest
 from isoglot.core.plugins import source_of
-from isoglot.core.progress import Progress
+from isoglot.core.progress import Progress, Report
 from isoglot.data.files import collecting, content_digest
 from isoglot.data.store import VectorStore
 from isoglot.evaluation import TASKS
@@ -60,7 +60,7 @@ def run_tasks(
 
 
 def _find_data(
-    tasks: Iterable[tuple[Task, Sequence[str]]], data: Path, report: Callable[[str], None]
+    tasks: Iterable[tuple[Task, Sequence[str]]], data: Path, report: Report
 ) -> Iterator[tuple[Task, Sequence[str], tuple[str, ...]]]:
     """The tasks that have data, with their languages and subsets; `report` gets a line for whatever is missing."""
     for task, languages in tasks:

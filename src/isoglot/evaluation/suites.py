@@ -6,7 +6,6 @@ names it: a mean over fewer languages would look like the paper's number without
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -17,16 +16,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from isoglot.core.errors import IsoglotError
+from isoglot.core.toml import tomllib
 from isoglot.data.languages import is_language
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
 from isoglot.report.tables import NOTHING, Grid, list_names, spell
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Key = tuple[str, str, str]  # task, subset, metric
 

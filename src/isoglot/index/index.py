@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchError, quote
-from isoglot.core.progress import Progress
+from isoglot.core.progress import Progress, Report
 from isoglot.data.files import atomic_folder, check_output, exclusive
 from isoglot.data.formats import format_of
 from isoglot.data.languages import canonical_list, matches
@@ -156,7 +156,7 @@ class Index:
         encoding: Encoding | None = None,
         coding: structures.Coding | None = None,
         progress: Progress | None = None,
-        report: Callable[[str], None] | None = None,
+        report: Report | None = None,
     ) -> Index:
         """Encode sentences into a new index, or update the one in the folder with them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import CorpusError
 from isoglot.core.memory import check_memory
-from isoglot.core.progress import Progress
+from isoglot.core.progress import Progress, Report
 from isoglot.data.splitting import splitter
 from isoglot.mining import formats
 from isoglot.mining.formats import Languages, MinedPair, PairList
@@ -114,7 +114,7 @@ def align(
     format: str | None = None,
     write_ids: bool = False,
     progress: Progress | None = None,
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
 ) -> Alignments:
     """Align the sentences of two versions of one document, in order.
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from isoglot import search
 from isoglot.core.arguments import PositiveInt, Range, check_arguments, check_fields
 from isoglot.core.errors import EncoderError, quote
+from isoglot.core.progress import Progress, Report
 from isoglot.data.files import digest, work_folder
 from isoglot.data.splitting import splitter
 from isoglot.data.store import write_rows
@@ -35,8 +36,6 @@ from isoglot.search import Checkpoint, Estimate, Neighbours, Pairs, Quality
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
 
-Progress = Callable[[int, int | None], None]
-Report = Callable[[str], None]
 Table = NDArray[Any] | Shards  # of vectors
 
 NAMES = ("sources", "targets")

@@ -10,7 +10,6 @@ pyproject.toml and the digests in packaged.toml together.
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,13 +20,9 @@ from typing import Any
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError, nearest
 from isoglot.core.plugins import torch_half
+from isoglot.core.toml import tomllib
 from isoglot.data.files import content_digest, digest, exclusive, file_state
 from isoglot.model import card, layout
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Convert = Callable[[Mapping[str, Path], Path], None]
 

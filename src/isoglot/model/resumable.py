@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import islice
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import EncoderError, OutputError
-from isoglot.core.progress import Progress
+from isoglot.core.progress import Progress, Report
 from isoglot.data.files import check_output, differences, exclusive
 from isoglot.data.formats import read_texts
 from isoglot.data.store import Rows, journal_of
@@ -41,7 +41,7 @@ def encode_file(
     workers: int | Sequence[Any] = 1,
     keep: bool = False,
     progress: Progress | None = None,
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
     **settings: Any,
 ) -> NDArray[np.floating]:
     """Write a .npy file with one row for each text; the rows, as a read-only memory map.

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import RecipeError, nearest, quote
-from isoglot.core.options import check_values
+from isoglot.core.errors import RecipeError
 from isoglot.core.plugins import Registry
 from isoglot.encoders.base import Encoder
 from isoglot.objectives.additive_margin import AdditiveMargin
@@ -39,8 +38,8 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     _BUILT_IN,
     kind="a subclass of Objective",
     is_valid=lambda plugin: isinstance(plugin, type) and issubclass(plugin, Objective),
+    handed=("encoder", "languages", "sizes"),
 )
-HANDED = ("encoder", "languages", "sizes")  # what an objective may request in addition to its options
 
 __all__ = [
     "OBJECTIVES",
@@ -54,22 +53,7 @@ __all__ = [
     "SoftContrastive",
     "Sum",
     "build",
-    "check",
 ]
-
-
-@check_arguments()
-def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -> None:
-    """Raise RecipeError unless `name` is an objective and every option one of its keyword arguments, of its type."""
-    if name not in OBJECTIVES:
-        raise RecipeError(f"{where}.name: unknown objective {quote(name)}; {nearest(name, OBJECTIVES)}")
-    settings = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key not in HANDED]
-    for key, value in options.items():
-        if key not in settings:
-            raise RecipeError(
-                f"{where}.{key}: {name} has no such setting (value {quote(value)}); {nearest(key, settings)}"
-            )
-    check_values(OBJECTIVES[name].__init__, options, where=where)
 
 
 @check_arguments()
@@ -93,14 +77,14 @@ def build(
 
     Options that are paths are found by `resolve`.
     """
-    check(name, options, where=where)
+    OBJECTIVES.check(name, options, where=where)
     kind = OBJECTIVES[name]
     hints, asked = get_type_hints(kind.__init__), inspect.signature(kind).parameters
     handed: dict[str, Any] = {"encoder": encoder, "languages": tuple(languages), "sizes": dict(sizes or {})}
     handed |= {} if "seed" in options else {"seed": seed}
-    given = {key: value for key, value in handed.items() if key in asked}
+    arguments = {key: value for key, value in handed.items() if key in asked}
     try:
-        return kind(**{key: _convert(value, hints[key], resolve) for key, value in options.items()}, **given)
+        return kind(**{key: _convert(value, hints[key], resolve) for key, value in options.items()}, **arguments)
     except ValueError as error:
         raise RecipeError(f"{where}: {error}") from error
 

@@ -44,7 +44,7 @@ class Distillation(Objective):
         sizes: Mapping[str, int] | None = None,
         languages: Sequence[str] = (),
         student: Literal["raw", "unit"] = "raw",
-        priority: tuple[str, ...] = (),
+        priority: Sequence[str] = (),
         singles: Literal["skipped", "taught"] = "skipped",
     ) -> None:
         super().__init__()

@@ -16,8 +16,8 @@ from typing import Annotated, Literal, cast
 import torch
 from torch import Tensor, nn
 
+from isoglot.core.arguments import LARGEST
 from isoglot.core.memory import check_memory
-from isoglot.core.options import LARGEST
 from isoglot.data.batch import Batch, send
 from isoglot.data.tokens import pack, padding_on
 from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature

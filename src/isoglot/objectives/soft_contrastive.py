@@ -49,7 +49,7 @@ class SoftContrastive(Objective):
         self,
         *,
         labels: Literal["priority", "average", "hard"] = "priority",
-        priority: tuple[str, ...] = (),
+        priority: Sequence[str] = (),
         temperature: Temperature = 0.1,
         teacher_temperature: Temperature = 0.1,
         tcm: Literal["off", "paper", "code"] = "off",

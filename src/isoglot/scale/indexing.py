@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import SearchError
-from isoglot.core.progress import Progress
+from isoglot.core.progress import Progress, Report
 from isoglot.data.files import differences, read_record, write_record
 from isoglot.index import Index, Origin, Sentence, structures
 from isoglot.index import table as tables
@@ -104,7 +104,7 @@ def merge_shards(
     *,
     kind: str | None = None,
     progress: Progress | None = None,
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
 ) -> Index:
     """The index of the shards that `index_shards` made for this folder, as `Index.build` of all sentences makes it.
 

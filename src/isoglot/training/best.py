@@ -196,7 +196,7 @@ class Selector:
         """Whether the patience of every choice has ended."""
         return bool(self.choices) and all(choice.exhausted for choice in self.choices)
 
-    def due(self, step: int, *, last: bool) -> list[Choice]:
+    def list_due(self, step: int, *, last: bool) -> list[Choice]:
         """The choices that are due after this many steps of a stage; all of them after the last step."""
         return [choice for choice in self.choices if last or (choice.every and step % choice.every == 0)]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from isoglot.core.progress import Report
 from isoglot.data.files import BUNDLED, atomic_write, check_output, read_lines
 from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
@@ -23,7 +24,7 @@ from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.training import recipe as recipes
-from isoglot.training.progress import Display, Report
+from isoglot.training.progress import Display
 from isoglot.training.recipes import make_encoder
 from isoglot.training.train import train_seeds
 

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CheckpointError, IsoglotError, OutputError, RecipeError
+from isoglot.core.progress import Report
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import check_output, exclusive, read_record, write_record
@@ -40,7 +41,7 @@ from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.memory import fit_graphs
-from isoglot.training.progress import Meter, Report, RunLog, Status
+from isoglot.training.progress import Meter, RunLog, Status
 from isoglot.training.recipes import check, make_encoder, open_objectives
 from isoglot.training.record import Outcome, begin, circumstances, files_of, finish, inputs_of, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
@@ -83,7 +84,7 @@ def open_stream(
 ) -> Stream:
     """The batches of a stream from a position on, or from the beginning, and its objectives."""
     tables = cache_folder() / "tables"
-    with ranks.first_alone():
+    with ranks.take_turns():
         # One tokenizer.json gives other ids to a transformer, which adds special tokens, than to a static encoder.
         fingerprint = f"{encoder.fingerprint} {encoder.tokenize(['']).ids.tolist()}"
         table = build_table(corpus, encoder.tokenize, fingerprint=fingerprint, cache=tables, report=report)
@@ -106,7 +107,7 @@ def open_stream(
     return Stream(corpus.name, batches, objective, lambda batch: Chunks.of(encoder, batch.tokens, limits))
 
 
-def silent(_: object) -> None:
+def ignore(_: object) -> None:
     """The default `update`: does nothing."""
 
 
@@ -119,8 +120,8 @@ def run(
     seed: int | None = None,
     resume: bool = True,
     track: str | Sequence[str] = (),
-    report: Report = silent,
-    update: Callable[[Status], None] = silent,
+    report: Report = ignore,
+    update: Callable[[Status], None] = ignore,
 ) -> Outcome:
     """Train by a recipe in the folder `output`.
 
@@ -148,8 +149,8 @@ def run(
     seed = recipe.seed if seed is None else seed
     record = record_of(recipe, choices)
     models = [choice.folder for choice in selector.choices] or [output / "model"]
-    with ranks.group(device), alone(inputs_of(recipe), output, models):
-        report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
+    with ranks.group(device), reserve(inputs_of(recipe), output, models):
+        report, update = (report, update) if ranks.rank() == 0 else (ignore, ignore)
 
         def describe() -> dict[str, Any]:
             return circumstances(device, files_of(recipe, corpora, choices))
@@ -193,7 +194,7 @@ class Run:
         self.saved_step: int | None = None  # step of the newest checkpoint
         self.unread: Callable[[], None] | None = None  # waits for the newest step and reports it
         torch.manual_seed(seed)
-        with ranks.first_alone():
+        with ranks.take_turns():
             for corpus in chain(*corpora):
                 corpus.check()  # before a tokenizer is trained or a table is built
             self.encoder: Encoder = make_encoder(recipe, report, seed=seed, corpora=corpora[0])
@@ -235,7 +236,7 @@ class Run:
         if self.selector.choices and self.selector.best is None:
             self.report("no dev score was a finite number; model/ is the encoder of the last step")
         if self.selector.best is None:
-            with self._whole() as encoder:
+            with self._join_weights() as encoder:
                 if ranks.rank() == 0:
                     encoder.exports()[0].save(self.output / "model")
         ranks.wait()
@@ -313,10 +314,10 @@ class Run:
             last = step + 1 == total
             if self.state.overall == LOOK or (last and self.state.overall < LOOK):
                 self._look()
-            if due := self.selector.due(step + 1, last=last) if settings.select else []:
-                self._evaluate(due)
+            if choices := self.selector.list_due(step + 1, last=last) if settings.select else []:
+                self._evaluate(choices)
             every = self.recipe.checkpoint_every
-            if every is not None and (last or (every and (step + 1) % every == 0) or (due and not every)):
+            if every is not None and (last or (every and (step + 1) % every == 0) or (choices and not every)):
                 self._save(adam)
             if self.selector.exhausted:
                 since = min(choice.since for choice in self.selector.choices)
@@ -349,7 +350,7 @@ class Run:
             unread()
 
     @contextmanager
-    def _whole(self) -> Iterator[Encoder]:
+    def _join_weights(self) -> Iterator[Encoder]:
         """The encoder with all its present weights, on the device. All ranks call it."""
         if self.trained is self.encoder:
             yield self.encoder
@@ -362,7 +363,7 @@ class Run:
         """Warn if all vectors are nearly equal, which dev scores do not explain."""
         self._read()
         batch = self.streams[0].latest
-        with self._whole() as encoder, torch.no_grad():
+        with self._join_weights() as encoder, torch.no_grad():
             if batch is None or ranks.rank() > 0:
                 return
             first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # of each group
@@ -379,7 +380,7 @@ class Run:
     def _evaluate(self, choices: Sequence[Choice]) -> None:
         """Score the encoder on the dev tasks that are due; keep it where it is the best so far."""
         self._read()
-        with self._whole() as encoder:
+        with self._join_weights() as encoder:
             self.selector.judge(choices, encoder)
         for choice in choices:
             named: dict[str, Any] = {"name": choice.name} if choice.name else {}
@@ -396,7 +397,7 @@ class Run:
         """Write a checkpoint of everything that changes from step to step."""
         self._read()
         random, moments = ranks.collect(random_state(self.device)), gather_state(adam.state_dict())
-        with self._whole() as encoder:
+        with self._join_weights() as encoder:
             weights = encoder.state_dict()
         if ranks.rank() == 0:
             state = {
@@ -487,7 +488,7 @@ def do_on_first(work: Callable[[], T]) -> T:
 
 
 @contextmanager
-def alone(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Iterator[None]:
+def reserve(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Iterator[None]:
     """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
 
     Removes what a killed run has left there and, before any work, raises OutputError for a folder that another run

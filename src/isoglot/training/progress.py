@@ -6,27 +6,26 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import IO, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress import Progress as Drawing
 from rich.table import Column
 from rich.text import Text
 
-from isoglot.core.progress import clock
+from isoglot.core.progress import Bar, clock
 from isoglot.data.files import atomic_write, writing
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
 from isoglot.training.trackers import Trackers
 
-EVERY = 5.0  # seconds between two lines if there is no bar
 WINDOW = 10.0  # seconds over which rates are taken
 
 
@@ -92,34 +91,24 @@ class Meter:
         )
 
 
-class Display:
+class Display(Bar):
     """Shows a run on stderr, inside `with`: a bar on a terminal or in a notebook, elsewhere a line now and then.
 
-    report  prints a message
-    update  shows a step
     quiet   show nothing, as ranks other than the first do
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
-        self.quiet = quiet = quiet or logging.getLogger("isoglot").level > logging.INFO  # `isoglot --quiet`
+        quiet = quiet or logging.getLogger("isoglot").level > logging.INFO  # `isoglot --quiet`
         self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
         is_notebook = self.console.is_jupyter and find_spec("ipywidgets") is not None
-        drawable = not quiet and (self.console.is_terminal or is_notebook)
+        is_drawn = not quiet and (self.console.is_terminal or is_notebook)
+        super().__init__(self._make_bar if is_drawn else None, None if quiet else _write_line)
+        self.shown = 0.0  # the first step is a line too
+
+    def _make_bar(self) -> Drawing:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
                    TextColumn("{task.fields[details]}", table_column=Column(ratio=1, no_wrap=True)))  # fmt: skip
-        self.bar = Bar(*columns, console=self.console, transient=True, expand=True) if drawable else None
-        self.shown = 0.0
-
-    def __enter__(self) -> Display:
-        if self.bar is not None:
-            self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        return Drawing(*columns, console=self.console, transient=True, expand=True)
 
     def report(self, message: str) -> None:
         """Print a message; above the bar, if there is one."""
@@ -127,19 +116,15 @@ class Display:
 
     def update(self, status: Status) -> None:
         """Show a step."""
-        if self.bar is not None:
-            if not self.bar.task_ids:
-                self.bar.add_task(status.stage, details="")
-            self.bar.update(
-                self.bar.task_ids[0],
-                description=status.stage, completed=status.step, total=status.total, details=status.details,
-            )  # fmt: skip
-        elif self.quiet:
-            return
-        elif time.monotonic() - self.shown > EVERY or status.step == status.total:
-            self.shown = time.monotonic()
-            sys.stderr.write(f"{status.stage} {status.step}/{status.total}  {status.details}\n")
-            sys.stderr.flush()
+        if status.step == status.total:
+            self.shown = 0.0  # and the last one
+        line = f"{status.stage} {status.step}/{status.total}  {status.details}"
+        self.show(status.stage, status.step, status.total, line=line, details=status.details)
+
+
+def _write_line(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 class RunLog:
@@ -204,6 +189,3 @@ def _numbers(values: dict[str, Any]) -> list[tuple[str, float]]:
         elif isinstance(value, int | float):
             flat.append((name, float(value)))
     return flat
-
-
-Report = Callable[[str], None]

@@ -72,7 +72,7 @@ def patient() -> dist.ProcessGroup:
 
 
 @contextmanager
-def first_alone() -> Iterator[None]:
+def take_turns() -> Iterator[None]:
     """Rank 0 runs the block first, then the others, which find its results in the cache."""
     if rank() > 0:
         wait()

@@ -28,7 +28,6 @@ import json
 import math
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -40,12 +39,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from isoglot.core.errors import RecipeError, nearest, quote
+from isoglot.core.toml import tomllib
 from isoglot.training.settings import Recipe, StreamSettings
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PACKAGED = Path(__file__).parents[1] / "recipes"
 DEEPEST = 16  # maximum files and variants between a recipe and its last base
@@ -81,7 +76,7 @@ class Layer:
 
 def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe in a file, or the packaged one of that name, with `key.path=value` overrides (values as in TOML)."""
-    chain = _whole(name)
+    chain = _read_chain(name)
     data = deepcopy(chain[-1].data)
     for override in overrides:
         _override(data, override)
@@ -98,7 +93,7 @@ def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recip
 
 def show(name: str | Path) -> str:
     """A recipe merged with everything it extends as one TOML text, below the header comments of all its files."""
-    chain = _whole(name)
+    chain = _read_chain(name)
     if len(chain) == 1 and not _members(chain[0].file):
         return text(name)
     return dumps(chain[-1].data, chain)
@@ -121,7 +116,7 @@ def names() -> Iterator[str]:
             yield file.relative_to(PACKAGED).with_name(name).as_posix()
 
 
-def _whole(name: str | Path) -> list[Layer]:
+def _read_chain(name: str | Path) -> list[Layer]:
     """The bases of a recipe, the last one first, and the recipe itself. Raises RecipeError for a file that is only a
     base.
     """

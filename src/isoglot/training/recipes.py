@@ -17,12 +17,11 @@ import torch
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError, RecipeError, nearest, quote
 from isoglot.core.memory import check_memory
-from isoglot.core.progress import report_time
+from isoglot.core.progress import Report, report_time
 from isoglot.data.corpus import Corpus, FileSource, Leak, Source, composition, text_table
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical
-from isoglot.data.readers import READERS, options_of
-from isoglot.data.readers import check as check_reader
+from isoglot.data.readers import READERS
 from isoglot.data.sets import catalogue, command
 from isoglot.data.sets import find as find_set
 from isoglot.encoders import load
@@ -40,9 +39,7 @@ from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
-from isoglot.objectives import check as check_objective
 from isoglot.training.best import Choice, Dev, find, require_one_direction
-from isoglot.training.progress import Report
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
 
@@ -62,11 +59,11 @@ def check(recipe: Recipe, name: str | Path = "") -> tuple[list[list[Corpus]], li
         for stream, corpus in zip(stage.streams, corpora[-1], strict=True):
             for source in corpus.sources:
                 if isinstance(source, FileSource):
-                    check_reader(source.reader, source.options, where=source.where)
+                    READERS.check(source.reader, source.options, where=source.where)
             for place, objective in enumerate(stream.objectives):
                 where = f"streams.{stream.name}.objectives.{place}"
                 if objective.held is None:
-                    check_objective(objective.name, objective.options, where=where)
+                    OBJECTIVES.check(objective.name, objective.options, where=where)
                 if copies_of(objective) != copies:
                     raise RecipeError(
                         f'{where}: {objective.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together'
@@ -159,7 +156,7 @@ def _source(recipe: Recipe, stream: StreamSettings, number: int) -> Source:
         except CorpusError as error:
             raise RecipeError(f"{where}.set: {error}") from None
         options = training | options
-    names = options_of(reader) if reader in READERS else []
+    names = READERS.options_of(reader) if reader in READERS else []
     if "on_unknown_language" in names:
         options.setdefault("on_unknown_language", stream.on_unknown_language)
     if "seed" in names and "seed" in source.model_fields_set:
@@ -186,10 +183,10 @@ def _sentences(name: str, data: Path, digest: str) -> frozenset[str]:
     del digest
     task, languages = _tests()[name]
 
-    def missing(problem: str) -> None:
+    def reject(problem: str) -> None:
         raise RecipeError(f"leakage, {name}: {problem}")
 
-    return frozenset(texts_of([task], data=data, languages=languages, on_missing=missing))
+    return frozenset(texts_of([task], data=data, languages=languages, on_missing=reject))
 
 
 def choices_of(recipe: Recipe) -> list[Choice]:

@@ -237,7 +237,7 @@ class Recipe(Settings):
         return (given,) if isinstance(given, Mapping) else given
 
     @model_validator(mode="after")
-    def _together(self) -> Recipe:
+    def _check_schedules(self) -> Recipe:
         """Evaluations of the same name need the same schedule."""
         for name in {evaluation.name for evaluation in self.evaluation}:
             if len({(e.every, e.patience) for e in self.evaluation if e.name == name}) > 1:

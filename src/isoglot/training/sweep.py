@@ -22,7 +22,6 @@ An arm may be a model as it is (`model = "glove-6b-50d"`), or have a layer fitte
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import multiprocessing
@@ -44,9 +43,18 @@ from isoglot.core import __version__, environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt
 from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
 from isoglot.core.processes import end_with_parent
-from isoglot.core.progress import clock
+from isoglot.core.progress import Report, clock
 from isoglot.core.score import Score, main_metrics
-from isoglot.data.files import atomic_write, check_output, check_outputs, collecting, read_record, write_record
+from isoglot.core.toml import tomllib
+from isoglot.data.files import (
+    atomic_write,
+    check_output,
+    check_outputs,
+    collecting,
+    differences,
+    read_record,
+    write_record,
+)
 from isoglot.encoders import Encoder, fit_flow, fit_whitening
 from isoglot.encoders import load as load_encoder
 from isoglot.encoders.device import resolve, settle
@@ -60,25 +68,21 @@ from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.suites import SUITES, Column, ColumnTable, Key, columns_of
 from isoglot.model import Model, load
-from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
-from isoglot.report.tables import NOTHING, Grid, save_tables, scale, to_document, to_text
+from isoglot.report.sweep_plot import plot_sweep, write_value
+from isoglot.report.tables import NOTHING, Grid, save_tables, to_document, to_text
 from isoglot.training import recipe as recipes
 from isoglot.training.freeze import settings_of, without_none
 from isoglot.training.loop import run as train
-from isoglot.training.progress import Display, Report
+from isoglot.training.progress import Display
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.recipes import check, check_files, choices_of, corpus_of, make_encoder
 from isoglot.training.record import circumstances, digests_of, files_of, inputs_of, name_files
 from isoglot.training.settings import Recipe
 from isoglot.training.trackers import check as trackers_of
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+__all__ = ["Arm", "Design", "Sweep", "read_design", "sweep"]
 
-__all__ = ["Arm", "Design", "Sweep", "plot_sweep", "read_design", "sweep"]
-
+MADE_OF = "made_of.json"  # in the folder of a finished run: settings and digests, by which it is known again
 DEV = "dev"  # name of the score that selected a run's checkpoint
 _OWN = ("name", "description", "folder", "data")  # settings of a recipe that do not affect a run
 
@@ -123,7 +127,6 @@ class Design(_Table):
     set: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = Field(min_length=1)
     columns: tuple[ColumnTable, ...] = ()
-    negatives: dict[str, Any] | None = Field(None, description="hard negatives that scripts/methods.py mines first")
 
     @property
     def scores(self) -> list[tuple[ColumnTable, Key]]:
@@ -201,7 +204,7 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
     names = _short([axis[0][0] for axis in grid])
     every = []
     for arm, point in itertools.product(arms, itertools.product(*grid)):
-        label = ", ".join(f"{names[key]}={_word(value)}" for key, value in point)
+        label = ", ".join(f"{names[key]}={write_value(value)}" for key, value in point)
         name = f"{arm.name}, {label}" if len(arms) > 1 else label
         changes = (*arm.set, *(f"{key}={_toml(value)}" for key, value in point))
         every.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
@@ -212,10 +215,6 @@ def _short(keys: Sequence[str]) -> dict[str, str]:
     """For each key its last part, or the whole key if two have the same last part."""
     last = [key.rpartition(".")[2] for key in keys]
     return {key: short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True)}
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else _toml(value)
 
 
 def _toml(value: Any) -> str:
@@ -409,7 +408,7 @@ def sweep(
     check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
     for arm, seed in runs:
         check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
-    results = _all(job, runs, jobs=jobs, report=report)
+    results = _run(job, runs, jobs=jobs, report=report)
     result = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
     result.save(output)
     write_record(output / "design.json", _describe(job, design, result, ready, tasks, languages))
@@ -419,7 +418,7 @@ def sweep(
 
 
 def _describe(
-    job: _Job, design: Design, made: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
+    job: _Job, design: Design, finished: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
 ) -> dict[str, Any]:
     """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
     files = {name: value for recipe in ready for name, value in files_of(recipe, *check(recipe)).items()}
@@ -428,13 +427,13 @@ def _describe(
             TASKS[task].subsets(job.places[task], languages=codes)
         files |= name_files(opened, job.files.absolute(), job.data)
     columns = [without_none(one.model_dump(mode="json", exclude_defaults=True)) for one in design.columns]
-    arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in made.arms]
-    names = [arm.name for arm in made.arms if not arm.model]
+    arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in finished.arms]
+    names = [arm.name for arm in finished.arms if not arm.model]
     return circumstances(resolve(job.device), files) | {
-        "design": {"title": made.title, "control": made.control, "columns": columns},
+        "design": {"title": finished.title, "control": finished.control, "columns": columns},
         "arms": arms,
         "recipes": dict(zip(names, map(settings_of, ready), strict=True)),
-        "seeds": made.seeds, "tasks": tasks, "languages": languages, "precision": job.precision, "keep": job.keep,
+        "seeds": finished.seeds, "tasks": tasks, "languages": languages, "precision": job.precision, "keep": job.keep,
     }  # fmt: skip
 
 
@@ -486,9 +485,9 @@ class _Job:
         check_files(recipe, arm.recipe)
         return recipe
 
-    def digest(self, arm: Arm, recipe: Recipe | None) -> str:
-        """What a run is made of: settings, and the content of all that is read for it."""
-        made_of: dict[str, object] = {"fit": arm.fit, "precision": self.precision, "untrained": arm.untrained}
+    def list_inputs(self, arm: Arm, recipe: Recipe | None) -> dict[str, Any]:
+        """What a run is made of: settings, and digests of all that is read for it."""
+        made_of: dict[str, Any] = {"fit": arm.fit, "precision": self.precision, "untrained": arm.untrained}
         made_of["tasks"] = {task: [*codes, self.contents[task]] for task, codes in self.tasks.items()}
         if recipe is None:
             made_of["model"] = digest_of(arm.model)
@@ -496,7 +495,7 @@ class _Job:
             made_of["recipe"] = recipe.model_dump(mode="json", exclude=set(_OWN))
             made_of["text"] = [corpus_of(recipe, stream).digest() for stream in recipe.streams]
             made_of |= digests_of(recipe, choices_of(recipe), installed=True)
-        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+        return made_of
 
     def folder(self, arm: Arm, seed: int) -> Path:
         return self.output / _folder(arm.name) / f"seed-{seed}"
@@ -504,17 +503,16 @@ class _Job:
     def run(self, arm: Arm, seed: int, report: Report, update: Callable[[Any], None]) -> Scores:
         """Train an arm with a seed and score it, or read what an earlier call wrote."""
         recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
-        digest = self.digest(arm, recipe)
+        made_of = self.list_inputs(arm, recipe)
         if (folder / "results.json").exists():
-            earlier = read_results(folder)
-            if earlier.settings.get("made of") != digest:
+            if changed := differences(made_of, read_record(folder / MADE_OF) or {}):
                 raise EvaluationError(
-                    f"{folder}: contains a run of another recipe, or of other data, weights or tasks; remove it, or "
-                    "choose another output"
+                    f"{folder}: contains a run that differs in {', '.join(changed[:3])}; remove it, or choose another "
+                    "output"
                 )
-            return earlier
+            return read_results(folder)
         report(f"{arm.name}, seed {seed}")
-        settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__, "made of": digest}
+        settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__}
         settings |= {} if self.precision is None else {"precision": self.precision}
         scores: list[Score] = []
         if recipe is None:
@@ -524,12 +522,12 @@ class _Job:
             encoder = _fit_layer(arm, fresh, recipe, seed).eval()
             scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in choices_of(recipe)[:1]]
         else:
-            begun = (folder / "run.json").exists()
+            was_begun = (folder / "run.json").exists()
             place, name = resolve(self.device), arm.recipe
             outcome = train(
                 recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
             )
-            settings["seconds"] = None if begun else round(outcome.seconds)
+            settings["seconds"] = None if was_begun else round(outcome.seconds)
             encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
@@ -538,6 +536,7 @@ class _Job:
                 skip_missing=True, report=report,
             )  # fmt: skip
         results = Scores(scores, arm.name, settings)
+        write_record(folder / MADE_OF, made_of)  # first: results without it are of an unknown run
         write_results(folder, results)
         if recipe is not None and not arm.untrained and not self.keep:
             for left in ("model", "best", "checkpoints"):
@@ -559,7 +558,7 @@ def _dev_score(value: float, *, lower: bool) -> Score:
     return Score(DEV, "best", "score", value, 0, lower_is_better=lower)
 
 
-def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:
+def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:
     """The scores of all runs by the names of their arms."""
     results: dict[str, list[Scores]] = {arm.name: [] for arm, _ in runs}
     if jobs == 1:
@@ -572,15 +571,15 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
     with ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_run, initargs=(threads,)
     ) as pool:
-        begun = [(arm, pool.submit(_run_alone, job, arm, seed, report is not None)) for arm, seed in runs]
+        submitted = [(arm, pool.submit(_run_in_process, job, arm, seed, report is not None)) for arm, seed in runs]
         try:
-            for done in as_completed([made for _, made in begun]):
+            for done in as_completed([future for _, future in submitted]):
                 done.result()  # a run that fails ends the sweep at once, not when those before it are done
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    for arm, made in begun:
-        results[arm.name].append(made.result())
+    for arm, future in submitted:
+        results[arm.name].append(future.result())
     return results
 
 
@@ -590,7 +589,7 @@ def _start_run(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _run_alone(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:
+def _run_in_process(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:
     """One run in its own process; each message begins with the arm."""
 
     def say(message: str) -> None:
@@ -685,92 +684,3 @@ def _columns_of(scores: Sequence[Score]) -> list[Column]:
 def _folder(name: str) -> str:
     """The folder of an arm: its name without characters that paths should not contain."""
     return re.sub(r"[^\w.+=-]+", "-", name).strip("-") or "run"
-
-
-def plot_sweep(folder: str | Path, output: str | Path) -> None:
-    """Draw the sweep in a folder: a panel for each column, every seed as a point, means joined, ± one deviation.
-
-    Along the horizontal axis are the values of the setting that was varied (the first one; combinations of the others
-    are lines of their own), on a logarithmic scale where all are positive numbers. Values that are words, and arms, are
-    below each other instead. `output` ends in .svg, .png or .pdf. Raises `EvaluationError` for a folder without a sweep
-    and for another ending.
-    """
-    path, output = Path(folder) / "sweep.json", Path(output)
-    image_kind(output)  # before the work
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        arms, columns, values = record["arms"], record["columns"], record["values"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{path}: not a finished sweep ({error}); run isoglot sweep again") from error
-    lines, ticks, label = _lines(arms)
-    numeric = all(isinstance(tick, int | float) for tick in ticks)
-    down, across = -(-len(columns) // 2), min(2, len(columns))
-    height = (2.6 if numeric else 0.7 + 0.22 * len(ticks)) * down + 0.25 * len(lines) + 0.5
-    with canvas(WIDTH * across, height) as figure:
-        grid = figure.subplots(down, across, squeeze=False, sharey=False if numeric else "row")
-        for axes in grid.flat[len(columns) :]:
-            axes.set_visible(False)
-        for axes, (column, about) in zip(grid.flat, columns.items(), strict=False):
-            _panel(axes, lines, ticks, values[column], scale(about["unit"]), numeric=numeric)
-            axes.set_title(plain(column) + (" (lower is better)" if about["lower_is_better"] else ""), fontsize=9)
-            axes.grid(visible=True, linewidth=0.6)
-            if numeric:
-                axes.set_xlabel(plain(label))
-        if not numeric:
-            grid[0, 0].set_ylabel(plain(label))
-        if len(lines) > 1:
-            figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="lower left", frameon=False)
-        low = 0.07 * len(lines) if len(lines) > 1 else 0.0
-        figure.suptitle(plain(record["title"]), fontsize=10)
-        figure.tight_layout(pad=0.6, rect=(0.01, low, 1, 1 - 0.25 / height))
-        save(figure, output)
-
-
-def _panel(
-    axes: Any,
-    lines: Mapping[str, Sequence[tuple[Any, str]]],
-    ticks: Sequence[Any],
-    values: Mapping[str, Sequence[float]],
-    factor: float,
-    *,
-    numeric: bool,
-) -> None:
-    """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
-    for place, (name, points) in enumerate(lines.items()):
-        style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
-        series = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
-        where, middle = [at for at, _ in series], [statistics.mean(seeds) for _, seeds in series]
-        ends = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in series]
-        every = [(at, value) for at, seeds in series for value in seeds]
-        if numeric:
-            axes.errorbar(where, middle, yerr=ends, capsize=3, label=plain(name), **style)
-        else:
-            axes.errorbar(middle, where, xerr=ends, capsize=3, linestyle="", label=plain(name), **style)
-            every = [(value, at) for at, value in every]
-        axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style["color"], alpha=0.5)
-    words = [plain(str(tick)) for tick in ticks]
-    if not numeric:
-        axes.set_yticks(range(len(ticks)), words)
-        axes.set_ylim(len(ticks) - 0.5, -0.5)
-        return
-    if min(ticks) > 0 and max(ticks) >= 8 * min(ticks):
-        axes.set_xscale("log")
-        axes.minorticks_off()
-    axes.set_xticks(ticks, words)
-
-
-def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[tuple[Any, str]]], list[Any], str]:
-    """For each line its points (value of the axis, name of the arm); the axis' ticks and its label."""
-    varied = [arm for arm in arms if arm["at"]]
-    if not varied:
-        return {"": [(arm["name"], arm["name"]) for arm in arms]}, [arm["name"] for arm in arms], ""
-    axis = next(iter(varied[0]["at"]))
-    lines: dict[str, list[tuple[Any, str]]] = {}
-    for arm in varied:
-        value = arm["at"][axis]
-        word = f"{axis.rpartition('.')[2]}={_word(value)}"
-        name = ", ".join(part for part in arm["name"].split(", ") if part not in (word, f"{axis}={_word(value)}"))
-        lines.setdefault(name, []).append((value if isinstance(value, int | float) else str(value), arm["name"]))
-    ticks = dict.fromkeys(at for points in lines.values() for at, _ in points)
-    numeric = all(isinstance(tick, int | float) for tick in ticks)
-    return lines, sorted(ticks) if numeric else list(ticks), axis

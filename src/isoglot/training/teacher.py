@@ -19,7 +19,7 @@ import torch
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError
-from isoglot.core.progress import Progress, lines
+from isoglot.core.progress import Progress, Report, lines
 from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
 from isoglot.data.store import BLOCK, Rows, VectorStore
@@ -42,7 +42,7 @@ def teacher_columns(
     *,
     pivot: str = "",
     precision: str = "float32",
-    report: Callable[[str], None],
+    report: Report,
 ) -> Mapping[str, Callable[[Array], Array]]:
     """The columns that a stream's teacher adds to its batches.
 

@@ -7,12 +7,11 @@ import inspect
 import os
 import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ from pydantic import ValidationError
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import RecipeError, quote
-from isoglot.core.progress import Progress, is_interactive
+from isoglot.core.progress import Progress, Report, is_interactive
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import check_output, read_record, write_record
 from isoglot.data.groups import Group, Languages, groups_of, short_row
@@ -34,11 +33,10 @@ from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.model import Model, packaged
-from isoglot.objectives import Objective
-from isoglot.objectives import check as check_objective
+from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import ranks
 from isoglot.training.loop import run
-from isoglot.training.progress import Display, Report, Status
+from isoglot.training.progress import Display, Status
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipes import choices_of, copies_of
 from isoglot.training.record import Outcome
@@ -149,39 +147,71 @@ def train(
     Raises TypeError or ValueError for wrong arguments, RecipeError for a wrong recipe, CorpusError for unusable data,
     CheckpointError for a folder with another run, OutputError for a folder in use.
     """
-    call = SimpleNamespace(**locals())
     if isinstance(model, Recipe) or (data is None and isinstance(model, str | Path)):
-        _reject_settings(call)
+        _reject_settings(locals())
         recipe = model if isinstance(model, Recipe) else _load_recipe(model, overrides)
         name = "" if isinstance(model, Recipe) else str(model)
-        called = Path(name).stem if name.endswith(".toml") else name or recipe.name
+        title = Path(name).stem if name.endswith(".toml") else name or recipe.name
         place = resolve(device)
     else:
-        encoder = _encoder(model, call)
-        name = called = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
-        call.device = place = encoder.device if str(device) == "auto" and isinstance(model, Model) else resolve(device)
-        try:
-            recipe = _describe_call(encoder, call)
-        except ValidationError as error:
-            first = error.errors()[0]
-            setting, reason = str(first["loc"][-1]), first["msg"].removeprefix("Value error, ")
-            setting = {"size": "batch_size", "every": "evaluate_every"}.get(setting, setting)
-            raise ValueError(f"{setting}: {reason}, got {first['input']!r}") from None
-    silent = progress is not None or report is not None or not is_interactive()
+        if overrides:
+            raise TypeError("overrides change a recipe; pass the settings of a call as arguments")
+        if output is None and "RANK" in os.environ:
+            raise ValueError("several processes need a common folder; pass output")
+        encoder = _open_encoder(model, data, device)
+        name = title = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
+        place = encoder.device if str(device) == "auto" and isinstance(model, Model) else resolve(device)
+        if epochs is not None and steps is not None:
+            raise ValueError("pass epochs or steps, not both")
+        with _as_arguments():
+            teacher = _open_teacher(teacher, place)
+            objectives, every = _objectives(objective), evaluate_every or 0
+            evaluation = [
+                EvaluationSettings(
+                    task=task.name, metric=None, subset="", data=folder, languages=codes, every=every, patience=patience
+                ).hold(task)
+                for task, folder, codes in _dev_tasks(dev, dev_data, languages)
+            ]
+            encoder = _trainable(encoder, objectives)
+            rate = ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]
+            stream = {
+                "name": "data",
+                "sources": (SourceSettings(reader=MEMORY, path="data").hold(MemorySource([])),),
+                "batching": {"size": batch_size, "views": 1 if views is None else views},
+                "objectives": objectives,
+                "teacher": None if teacher is None else TeacherSettings(model="teacher").hold(teacher),
+            }
+            optimizer = {
+                "lr": rate if lr is None else lr, "warmup": warmup, "precision": PRECISIONS.get(precision, precision)
+            }  # fmt: skip
+            recipe = Recipe.model_validate({
+                "name": MEMORY, "seed": seed or 0, "streams": [stream], "optimizer": optimizer, "steps": steps,
+                "epochs": 1.0 if epochs is None and steps is None else epochs,
+                "encoder": {
+                    "kind": "twins" if len(encoder.exports()) == 2 else "transformer", "model": "encoder",
+                    "adapter": adapter, "train_layers": train_layers, "freeze_embeddings": freeze_embeddings,
+                },
+                "evaluation": evaluation, "checkpoint_every": 0 if evaluation else every,
+            })  # fmt: skip
+        choices_of(recipe)
+        recipe.encoder.hold(_restrict(encoder, recipe.encoder, seed=recipe.seed))
+        recipe = _add_data(recipe, list(groups_of(data, languages)), views=views, every=evaluate_every)
+    if show_progress_bar is None:
+        show_progress_bar = progress is None and report is None and is_interactive()
     with ExitStack() as stack:
         if output is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
             recipe = recipe.model_copy(update={"checkpoint_every": None})
         else:
             folder = Path(output)
-        display = stack.enter_context(Display(quiet=silent if show_progress_bar is None else not show_progress_bar))
+        display = stack.enter_context(Display(quiet=not show_progress_bar))
         outcome = run(
             recipe, folder, device=place, name=name, seed=seed, resume=resume, track=track,
             report=report or display.report, update=lambda status: _announce(status, display, progress),
         )  # fmt: skip
         best = load(outcome.model).to(place)
         if output is None:
-            best.name = called
+            best.name = title
             for part in best.modules():
                 if isinstance(part, Encoder):
                     part.origin = ""  # the folder is removed
@@ -203,29 +233,37 @@ def _load_recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
         raise
 
 
-def _reject_settings(call: SimpleNamespace) -> None:
-    """A recipe has its settings in itself: reject those of a call in memory."""
+def _reject_settings(arguments: Mapping[str, Any]) -> None:
+    """A recipe has its settings in itself: reject those of a call in memory, by the arguments of `train`."""
     allowed = {"model", "output", "resume", "seed", "device", "overrides", "track"}
     allowed |= {"show_progress_bar", "progress", "report"}
     for name, parameter in inspect.signature(train).parameters.items():
-        value, default = getattr(call, name), parameter.default
+        value, default = arguments[name], parameter.default
         same = value is default or (isinstance(value, str | int | float) and value == default)
         if name not in allowed and not same:
             raise TypeError(f"{name} is set in the recipe; pass overrides=['key=value'] to change a recipe")
 
 
-def _encoder(model: Any, call: SimpleNamespace) -> Encoder:
+@contextmanager
+def _as_arguments() -> Iterator[None]:
+    """Raise the error of a setting of a recipe as the ValueError of an argument of `train`."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        setting, reason = str(first["loc"][-1]), first["msg"].removeprefix("Value error, ")
+        setting = {"size": "batch_size", "every": "evaluate_every"}.get(setting, setting)
+        raise ValueError(f"{setting}: {reason}, got {first['input']!r}") from None
+
+
+def _open_encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:
     """The encoder to copy."""
-    if call.overrides:
-        raise TypeError("overrides change a recipe; pass the settings of a call as arguments")
-    if call.output is None and "RANK" in os.environ:
-        raise ValueError("several processes need a common folder; pass output")
     if isinstance(model, str | Path):
         if str(model).endswith(".toml"):
             raise TypeError(f"{str(model)!r} is a recipe, which names its data; leave out data, or pass a model")
-        return load(model, device=call.device)
+        return load(model, device=device)
     if isinstance(model, Model):
-        if call.data is None:
+        if data is None:
             raise TypeError("pass data to train on, such as a list of pairs of strings")
         encoder = model.trainable()
         if not isinstance(encoder, Encoder):
@@ -237,68 +275,36 @@ def _encoder(model: Any, call: SimpleNamespace) -> Encoder:
     )
 
 
-def _describe_call(encoder: Encoder, call: SimpleNamespace) -> Recipe:
-    """The recipe of a call, whose settings hold the objects.
+def _open_teacher(teacher: Any, device: torch.device) -> Model | None:
+    opened = load(teacher, device=device) if isinstance(teacher, str | Path) else teacher
+    if not isinstance(opened, Model | None):
+        raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {quote(teacher)}")
+    return opened
 
-    Raises ValueError or TypeError for a wrong argument, before the data are read.
+
+def _add_data(recipe: Recipe, groups: list[Group], *, views: int | None, every: int | None) -> Recipe:
+    """The recipe of a call with its data, and with the defaults of two settings that depend on them: dropout masks
+    instead of translations, and evaluations after a tenth of the run.
     """
-    if call.epochs is not None and call.steps is not None:
-        raise ValueError("pass epochs or steps, not both")
-    teacher = load(call.teacher, device=call.device) if isinstance(call.teacher, str | Path) else call.teacher
-    if not isinstance(teacher, Model | None):
-        raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {quote(call.teacher)}")
-    objectives, tasks = _objectives(call.objective), _dev_tasks(call)
-    encoder = _trainable(encoder, [copies_of(one) for one in objectives])
-    rate = ADAPTER_RATE if call.adapter else RATES[isinstance(encoder, StaticEncoder)]
-
-    def build(groups: list[Group], views: int, every: int) -> Recipe:
-        stream = {
-            "name": "data",
-            "sources": (SourceSettings(reader=MEMORY, path="data").holding(MemorySource(groups)),),
-            "batching": {"size": call.batch_size, "views": views},
-            "objectives": objectives,
-            "teacher": None if teacher is None else TeacherSettings(model="teacher").holding(teacher),
-        }
-        optimizer = {
-            "lr": rate if call.lr is None else call.lr, "warmup": call.warmup,
-            "precision": PRECISIONS.get(call.precision, call.precision),
-        }  # fmt: skip
-        evaluation = [
-            EvaluationSettings(
-                task=task.name, metric=None, subset="", data=data, languages=codes, every=every, patience=call.patience
-            ).holding(task)
-            for task, data, codes in tasks
-        ]
-        recipe = Recipe.model_validate({
-            "name": MEMORY, "seed": call.seed or 0, "streams": [stream], "optimizer": optimizer, "steps": call.steps,
-            "epochs": 1.0 if call.epochs is None and call.steps is None else call.epochs,
-            "encoder": {
-                "kind": "twins" if len(encoder.exports()) == 2 else "transformer", "model": "encoder",
-                "adapter": call.adapter, "train_layers": call.train_layers,
-                "freeze_embeddings": call.freeze_embeddings,
-            },
-            "evaluation": evaluation, "checkpoint_every": 0 if evaluation else every,
-        })  # fmt: skip
-        recipe.encoder.holding(encoder)
-        return recipe
-
-    recipe = build([], 1 if call.views is None else call.views, call.evaluate_every or 0)
-    choices_of(recipe)
-    if call.adapter is not None or call.train_layers is not None or call.freeze_embeddings:
-        encoder = _restrict(encoder, recipe.encoder, seed=recipe.seed)
-    groups = list(groups_of(call.data, call.languages))
     if not groups:
         raise ValueError("data contains no sentences; pass at least one pair")
-    # Two defaults depend on the data: dropout masks instead of translations, and a tenth of the run.
-    usual_views = 2 if all(len(group.texts) == 1 for group in groups) else 1
-    total = call.steps or max(1, round((call.epochs or 1) * -(-len(groups) // call.batch_size)))
-    usual_every = max(1, total // EVALUATIONS)
-    return build(groups, call.views or usual_views, call.evaluate_every or usual_every)
+    [stage], [stream] = recipe.stages, recipe.streams
+    stream.sources[0].hold(MemorySource(groups))
+    if not views:
+        views = 2 if all(len(group.texts) == 1 for group in groups) else 1
+    if not every:
+        steps = stage.steps or max(1, round((stage.epochs or 1) * -(-len(groups) // stream.batching.size)))
+        every = max(1, steps // EVALUATIONS)
+    stream = stream.model_copy(update={"batching": stream.batching.model_copy(update={"views": views})})
+    stage = stage.model_copy(update={"streams": (stream,)})
+    evaluation = tuple(one.model_copy(update={"every": every}) for one in recipe.evaluation)
+    interval = 0 if evaluation else every
+    return recipe.model_copy(update={"stages": (stage,), "evaluation": evaluation, "checkpoint_every": interval})
 
 
-def _objectives(given: Any) -> tuple[ObjectiveSettings, ...]:
+def _objectives(objective: Any) -> tuple[ObjectiveSettings, ...]:
     """The objectives of a call, checked."""
-    items = given if isinstance(given, list) else [given]
+    items = objective if isinstance(objective, list) else [objective]
     if not items:
         raise ValueError("objective is an empty list; pass a name such as 'multi_positive'")
     objectives = []
@@ -315,17 +321,18 @@ def _objectives(given: Any) -> tuple[ObjectiveSettings, ...]:
         try:
             one = ObjectiveSettings(**{**written, "weight": float(weight) * float(written.get("weight", 1.0))})
             if isinstance(item, Objective):
-                one.holding(copy.deepcopy(item))
+                one.hold(copy.deepcopy(item))
             else:
-                check_objective(one.name, one.options, where="objective")
+                OBJECTIVES.check(one.name, one.options, where="objective")
         except RecipeError as error:
-            raise ValueError(str(error).removeprefix("objective.name: ")) from None
+            raise ValueError(str(error).removeprefix("objective: ")) from None
         objectives.append(one)
     return tuple(objectives)
 
 
-def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:
+def _trainable(encoder: Encoder, objectives: Sequence[ObjectiveSettings]) -> Encoder:
     """The encoder, or two copies of it side by side for an objective that compares them."""
+    copies = [copies_of(one) for one in objectives]
     if len(set(copies)) > 1:
         raise ValueError("one objective trains two copies of the encoder and another does not; use two runs")
     if copies[0] == 2 and len(encoder.exports()) == 1:
@@ -338,7 +345,9 @@ def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:
 
 
 def _restrict(encoder: Encoder, settings: Any, *, seed: int) -> Encoder:
-    """A copy of the encoder, of which only the part is trained that the settings name."""
+    """A copy of the encoder, of which only the part is trained that the settings name; itself if they name none."""
+    if settings.adapter is None and settings.train_layers is None and not settings.freeze_embeddings:
+        return encoder
     encoder = copy.deepcopy(encoder)
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if not transformers:
@@ -358,15 +367,15 @@ def _restrict(encoder: Encoder, settings: Any, *, seed: int) -> Encoder:
     return encoder
 
 
-def _dev_tasks(call: SimpleNamespace) -> list[tuple[Task, str, tuple[str, ...]]]:
+def _dev_tasks(dev: Any, dev_data: str | Path | None, languages: Languages) -> list[tuple[Task, str, tuple[str, ...]]]:
     """What selects the best encoder of a call: tasks, each with the folder of its data and its languages."""
-    names = call.dev if isinstance(call.dev, list | tuple) else [call.dev]
-    if call.dev is None:
+    names = dev if isinstance(dev, list | tuple) else [dev]
+    if dev is None:
         return []
     if names and all(isinstance(name, str) or _is_task(name) for name in names):
-        folder = str(environment.data_folder() if call.dev_data is None else call.dev_data)
-        return [(task, folder, tuple(languages)) for task, languages in tasks_of(names)]
-    task = Retrieval(tuple(map(_name_sides, groups_of(call.dev, call.languages))), name="dev")
+        folder = str(environment.data_folder() if dev_data is None else dev_data)
+        return [(task, folder, tuple(codes)) for task, codes in tasks_of(names)]
+    task = Retrieval(tuple(map(_name_sides, groups_of(dev, languages))), name="dev")
     if not task.subsets(Path()):
         raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
     if number := short_row(task.groups or ()):

@@ -8,7 +8,7 @@ import pytest
 
 from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data import Group
-from isoglot.data.readers import READERS, check, files_of, read, read_sentences
+from isoglot.data.readers import READERS, files_of, read, read_sentences
 from isoglot.training import recipe as recipes
 from isoglot.training.recipes import corpus_of
 
@@ -17,8 +17,8 @@ def test_unknown_readers_and_options_are_refused_at_once():
     with pytest.raises(RecipeError, match="unknown reader 'tvs'; did you mean 'tsv'"):
         read("tvs", "a")
     with pytest.raises(RecipeError, match=r"^sources\.0: unknown reader 'qqq'; known: tsv, csv, xlsx, moses"):
-        check("qqq", {}, where="sources.0")
-    with pytest.raises(RecipeError, match="reader 'tsv' has no option 'language'; did you mean 'languages'"):
+        READERS.check("qqq", {}, where="sources.0")
+    with pytest.raises(RecipeError, match=r"reader 'tsv'\.language: tsv has .*'en'\); did you mean 'languages'"):
         read("tsv", "a", language="en")
     with pytest.raises(RecipeError, match="mode: 'triples' is not one of triplets, groups, pairs; did you mean 'tri"):
         read("xnli", "a", mode="triples")

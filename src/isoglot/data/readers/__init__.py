@@ -8,14 +8,12 @@ enter it in `READERS`.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from glob import escape
 from pathlib import Path
 from typing import Any
 
-from isoglot.core.errors import CorpusError, RecipeError, nearest, quote
-from isoglot.core.options import check_values
+from isoglot.core.errors import CorpusError
 from isoglot.core.plugins import Registry
 from isoglot.data.formats import DOCUMENTS, TABLES, input_format
 from isoglot.data.groups import Group
@@ -26,7 +24,7 @@ from isoglot.data.readers.nli import read_nli, read_xnli
 from isoglot.data.readers.translations import read_po, read_tmx, read_xliff
 from isoglot.data.readers.tsv import read_tsv
 
-__all__ = ["READERS", "Reader", "check", "files_of", "options_of", "read", "read_tsv", "reader_of"]
+__all__ = ["READERS", "Reader", "files_of", "read", "read_tsv", "reader_of"]
 
 Reader = Callable[..., Iterator[Group]]
 
@@ -37,41 +35,21 @@ _OWN: dict[str, Reader] = {
     **dict.fromkeys(("lines", *DOCUMENTS), read_sentences),
     **{"entities": read_entities, "dataset": read_dataset},
 }
-READERS: Registry[Reader] = Registry("isoglot.readers", _OWN, kind="a function", is_valid=callable)
+READERS: Registry[Reader] = Registry("isoglot.readers", _OWN, kind="a function", is_valid=callable, handed=("counts",))
 
 
 def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:
     """The groups of `path`, read by the reader of that name in `READERS`.
 
-    Raises `RecipeError` at once, as `check` does, and `CorpusError` while reading.
+    Raises `RecipeError` at once for an unknown reader or a wrong option, and `CorpusError` while reading.
     """
-    check(reader, {name: value for name, value in options.items() if name != "counts"})
+    READERS.check(reader, {name: value for name, value in options.items() if name != "counts"})
     return READERS[reader](path, **options)
 
 
 def reader_of(path: Path, *, default: str) -> str:
     """The reader of a folder, or by the suffix of a name, compressed or not; the default for any other suffix."""
     return "folder" if path.is_dir() else input_format(path, default)
-
-
-def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:
-    """Raise `RecipeError` for a reader that does not exist and an option that it does not have or of another type.
-
-    The message begins with `where`, the place in the recipe, and names the nearest valid reader or option.
-    """
-    place = f"{where}: " if where else ""
-    if reader not in READERS:
-        raise RecipeError(f"{place}unknown reader {quote(reader)}; {nearest(reader, READERS)}")
-    names = options_of(reader)
-    for option in options:
-        if option not in names:
-            raise RecipeError(f"{place}reader {reader!r} has no option {quote(option)}; {nearest(option, names)}")
-    check_values(READERS[reader], options, where=where or f"reader {reader!r}")
-
-
-def options_of(reader: str) -> list[str]:
-    """The options that a recipe may give to a reader."""
-    return [name for name in list(inspect.signature(READERS[reader]).parameters)[1:] if name != "counts"]
 
 
 def files_of(path: str | Path) -> list[Path]:

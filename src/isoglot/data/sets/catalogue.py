@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,12 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from isoglot.core.errors import CorpusError, nearest
+from isoglot.core.toml import tomllib
 from isoglot.data.files import locate
 from isoglot.data.languages import is_language
 from isoglot.data.sets.content import Content

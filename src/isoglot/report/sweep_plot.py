@@ -1,0 +1,107 @@
+"""The figure of a sweep, of what `sweep.json` contains: a panel for each column of scores."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from isoglot.core.errors import EvaluationError
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
+from isoglot.report.tables import scale
+
+
+def write_value(value: Any) -> str:
+    """A value of a setting in the name of an arm: a string as it is, any other as in TOML."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def plot_sweep(folder: str | Path, output: str | Path) -> None:
+    """Draw the sweep in a folder: a panel for each column, every seed as a point, means joined, ± one deviation.
+
+    Along the horizontal axis are the values of the setting that was varied (the first one; combinations of the others
+    are lines of their own), on a logarithmic scale where all are positive numbers. Values that are words, and arms, are
+    below each other instead. `output` ends in .svg, .png or .pdf. Raises `EvaluationError` for a folder without a sweep
+    and for another ending.
+    """
+    path, output = Path(folder) / "sweep.json", Path(output)
+    image_kind(output)  # before the work
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        arms, columns, values = record["arms"], record["columns"], record["values"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path}: not a finished sweep ({error}); run isoglot sweep again") from error
+    lines, ticks, label = _lines(arms)
+    numeric = all(isinstance(tick, int | float) for tick in ticks)
+    down, across = -(-len(columns) // 2), min(2, len(columns))
+    height = (2.6 if numeric else 0.7 + 0.22 * len(ticks)) * down + 0.25 * len(lines) + 0.5
+    with canvas(WIDTH * across, height) as figure:
+        grid = figure.subplots(down, across, squeeze=False, sharey=False if numeric else "row")
+        for axes in grid.flat[len(columns) :]:
+            axes.set_visible(False)
+        for axes, (column, about) in zip(grid.flat, columns.items(), strict=False):
+            _panel(axes, lines, ticks, values[column], scale(about["unit"]), numeric=numeric)
+            axes.set_title(plain(column) + (" (lower is better)" if about["lower_is_better"] else ""), fontsize=9)
+            axes.grid(visible=True, linewidth=0.6)
+            if numeric:
+                axes.set_xlabel(plain(label))
+        if not numeric:
+            grid[0, 0].set_ylabel(plain(label))
+        if len(lines) > 1:
+            figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="lower left", frameon=False)
+        low = 0.07 * len(lines) if len(lines) > 1 else 0.0
+        figure.suptitle(plain(record["title"]), fontsize=10)
+        figure.tight_layout(pad=0.6, rect=(0.01, low, 1, 1 - 0.25 / height))
+        save(figure, output)
+
+
+def _panel(
+    axes: Any,
+    lines: Mapping[str, Sequence[tuple[Any, str]]],
+    ticks: Sequence[Any],
+    values: Mapping[str, Sequence[float]],
+    factor: float,
+    *,
+    numeric: bool,
+) -> None:
+    """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
+    for place, (name, points) in enumerate(lines.items()):
+        style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+        series = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
+        where, middle = [at for at, _ in series], [statistics.mean(seeds) for _, seeds in series]
+        ends = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in series]
+        every = [(at, value) for at, seeds in series for value in seeds]
+        if numeric:
+            axes.errorbar(where, middle, yerr=ends, capsize=3, label=plain(name), **style)
+        else:
+            axes.errorbar(middle, where, xerr=ends, capsize=3, linestyle="", label=plain(name), **style)
+            every = [(value, at) for at, value in every]
+        axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style["color"], alpha=0.5)
+    words = [plain(str(tick)) for tick in ticks]
+    if not numeric:
+        axes.set_yticks(range(len(ticks)), words)
+        axes.set_ylim(len(ticks) - 0.5, -0.5)
+        return
+    if min(ticks) > 0 and max(ticks) >= 8 * min(ticks):
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks(ticks, words)
+
+
+def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[tuple[Any, str]]], list[Any], str]:
+    """For each line its points (value of the axis, name of the arm); the axis' ticks and its label."""
+    varied = [arm for arm in arms if arm["at"]]
+    if not varied:
+        return {"": [(arm["name"], arm["name"]) for arm in arms]}, [arm["name"] for arm in arms], ""
+    axis = next(iter(varied[0]["at"]))
+    lines: dict[str, list[tuple[Any, str]]] = {}
+    for arm in varied:
+        value = arm["at"][axis]
+        word = f"{axis.rpartition('.')[2]}={write_value(value)}"
+        name = ", ".join(part for part in arm["name"].split(", ") if part not in (word, f"{axis}={write_value(value)}"))
+        lines.setdefault(name, []).append((value if isinstance(value, int | float) else str(value), arm["name"]))
+    ticks = dict.fromkeys(at for points in lines.values() for at, _ in points)
+    numeric = all(isinstance(tick, int | float) for tick in ticks)
+    return lines, sorted(ticks) if numeric else list(ticks), axis

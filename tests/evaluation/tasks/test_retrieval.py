@@ -50,6 +50,7 @@ def by_meaning(texts):
 def test_every_pair_of_languages_that_occurs_together(tmp_path):
     asked = []
     scores = Retrieval(GROUPS).run(lambda texts: asked.extend(texts) or by_meaning(texts), tmp_path)
+    scores = [score for score in scores if score.metric.startswith("accuracy")]
     assert [f"{score.subset} {score.metric[9:]} {score.n}" for score in [*scores[:9:3], *scores[9:]]] == [
         *("deu-eng xx-en 2", "deu-fra xx-yy 1", "fra-eng xx-en 2"),
         *("mean xx-en 2", "mean en-xx 2", "mean mean 3", "mean xx-yy 1", "mean yy-xx 1"),

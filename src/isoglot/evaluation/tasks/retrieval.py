@@ -23,14 +23,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations, groupby, pairwise, permutations, product
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import locate
@@ -73,16 +74,46 @@ class Aligned(NamedTuple):
 _SUFFIXES = ("jsonl", *(name for name in FORMATS if name not in ("jsonl", *DOCUMENTS)))
 
 
-def nearest(
-    encode: Encode, rows: Aligned, *, task: str, names: tuple[str, str], item_set: str = "", f1: bool = False
+class Measure(NamedTuple):
+    """A metric of aligned sentences, in both directions and their mean, or in the `first` direction only.
+
+    `outcome` gives an item (N,) for each sentence from the rows (N, `depth`) of the nearest sentences of the other
+    side, best first; that of its partner is its own. The mean of a `main` one is the main number of the task.
+    """
+
+    name: str
+    outcome: Callable[[Ids], NDArray[Any]]
+    depth: int = 1
+    first: bool = False
+    main: bool = False
+
+    def metrics(self, first: str, second: str) -> tuple[Metric, ...]:
+        """The metrics of two sides: from the first, from the second, and their mean."""
+        forward, backward = (Metric(f"{self.name}/{a}-{b}") for a, b in ((first, second), (second, first)))
+        return (forward,) if self.first else (forward, backward, Metric(f"{self.name}/mean", main=self.main))
+
+
+def _f1(nearest: Ids) -> NDArray[np.float32]:
+    """The F1 of each sentence as a class: one that is found too often loses precision."""
+    times = np.bincount(nearest[:, 0], minlength=len(nearest))  # that each sentence was found
+    hits = np.equal(nearest[:, 0], np.arange(len(nearest))).astype(np.float32)
+    return hits * np.divide(2, times + 1, dtype=np.float32)
+
+
+# A new row is a metric of both tasks; the last one is the main score of MTEB, of `tatoeba` only.
+MEASURES = (Measure("accuracy", lambda nearest: nearest[:, 0] == np.arange(len(nearest)), main=True),)
+MTEB_MEASURES = (*MEASURES, Measure("f1", _f1, first=True))
+
+
+def score_pair(
+    encode: Encode, rows: Aligned, measures: Sequence[Measure], *, task: str, names: tuple[str, str], item_set: str = ""
 ) -> Iterator[Score]:
-    """Three accuracies of N aligned pairs: first language to second, second to first, and their mean.
+    """The scores of N aligned pairs.
 
     A sentence is correct if the sentence of greatest cosine on the other side is its partner, compared by row and not
     by text: if a text occurs twice on the other side, the first one is found. `names` are the two sides in the metrics
-    (`accuracy/xx-en`). With `f1` the main score of MTEB is added for the first direction, the mean over sentences of
-    the F1 of each as a class: a sentence that is found too often loses precision. The score of a direction has its
-    worst mistakes as a detail. Raises `EvaluationError`, see `embed`.
+    (`accuracy/xx-en`). The first measure of a direction has its worst mistakes as a detail. Raises `EvaluationError`,
+    see `embed`.
     """
     subset, sides = "-".join(rows.pair), rows.sides
     tables = [
@@ -92,31 +123,20 @@ def nearest(
         )
         for language, side, places in zip(*rows[:3], strict=True)
     ]  # fmt: skip
-    near = neighbours(tables[0], tables[1], 1, metric="cosine")
-    places_found = near.forward_ids[:, 0], near.backward_ids[:, 0]
-    answers = [first_places(side)[ids] for side, ids in zip(sides[::-1], places_found, strict=True)]
-    hits = [np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in answers]
-    wrong = [np.flatnonzero(right == 0) for right in hits]
-    forward, backward = (
-        cosine_mistakes(sides[::way], tables[::way], places, places, ids[places])
-        for way, places, ids in zip((1, -1), wrong, answers, strict=True)
-    )
-    mean = np.divide(hits[0] + hits[1], 2, dtype=np.float32)
-    for metric, items, details in zip(accuracies(*names), (*hits, mean), (forward, backward, ()), strict=True):
-        yield metric.mean_of(task, subset, items, item_set=item_set, details=details)
-    if f1:
-        times = np.bincount(answers[0], minlength=len(mean))  # that each sentence was found
-        items = hits[0] * np.divide(2, times + 1, dtype=np.float32)
-        yield Metric(f"f1/{'-'.join(names)}").mean_of(task, subset, items, item_set=item_set)
-
-
-def accuracies(first: str, second: str) -> tuple[Metric, Metric, Metric]:
-    """The three accuracies of two sides: from the first, from the second, and their mean, the main number."""
-    return (
-        Metric(f"accuracy/{first}-{second}"),
-        Metric(f"accuracy/{second}-{first}"),
-        Metric("accuracy/mean", main=True),
-    )
+    near = neighbours(tables[0], tables[1], max(measure.depth for measure in measures), metric="cosine")
+    nearest = [
+        first_places(side)[ids] for side, ids in zip(sides[::-1], (near.forward_ids, near.backward_ids), strict=True)
+    ]
+    details = []
+    for way, answers in zip((1, -1), nearest, strict=True):
+        wrong = np.flatnonzero(answers[:, 0] != np.arange(len(answers)))
+        details.append(cosine_mistakes(sides[::way], tables[::way], wrong, wrong, answers[wrong, 0]))
+    for measure in measures:
+        items = [measure.outcome(answers).astype(np.float32) for answers in nearest]
+        items.append(np.divide(items[0] + items[1], 2, dtype=np.float32))
+        for metric, outcomes, shown in zip(measure.metrics(*names), items, (*details, ()), strict=False):
+            yield metric.mean_of(task, subset, outcomes, item_set=item_set, details=shown)
+        details = [(), ()]
 
 
 def first_places(texts: Sequence[str]) -> Ids:
@@ -154,7 +174,7 @@ _warn = cache(logging.getLogger(__name__).warning)
 class Tatoeba(SetTask):
     """The task `tatoeba`. Subsets are named by the codes of the files: `kor-eng`, `cmn-eng`."""
 
-    metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), Metric("f1/xx-en"))
+    metrics: ClassVar[tuple[Metric, ...]] = tuple(m for one in MTEB_MEASURES for m in one.metrics("xx", "en"))
     name: str = "tatoeba"
     reads: tuple[str, ...] = ("tatoeba-laser",)
     lists: Mapping[str, tuple[str, ...]] = field(
@@ -169,7 +189,7 @@ class Tatoeba(SetTask):
             pair = Aligned((subset[:-4], "eng"), (rows.texts(0), rows.texts(1)), places, [])  # type: ignore[arg-type]
             for language, side, lines in zip(*pair[:3], strict=True):
                 warn_of_repeated(side, lines, where=f"{self.name} {subset}, language {language}")
-            yield from nearest(encode, pair, task=self.name, names=("xx", "en"), f1=True)
+            yield from score_pair(encode, pair, MTEB_MEASURES, task=self.name, names=("xx", "en"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +202,9 @@ class Retrieval(BaseTask):
     the alphabet's.
     """
 
-    metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), *accuracies("xx", "yy")[:2])
+    metrics: ClassVar[tuple[Metric, ...]] = tuple(
+        dict.fromkeys(m for second in ("en", "yy") for one in MEASURES for m in one.metrics("xx", second))
+    )
     needs: ClassVar[str] = (
         "a file retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ with line-aligned files"
     )
@@ -216,7 +238,8 @@ class Retrieval(BaseTask):
                 if places and language not in warned and warn_of_repeated(side, places, where=where):
                     warned.add(language)  # once, as a language has many pairs
             names = "xx", "en" if rows.pair[1] == "eng" else "yy"
-            yield from nearest(encode, rows, task=self.name, names=names, item_set=item_set_of(rows.keys))
+            item_set = item_set_of(rows.keys)
+            yield from score_pair(encode, rows, MEASURES, task=self.name, names=names, item_set=item_set)
 
 
 def cosine_mistakes(

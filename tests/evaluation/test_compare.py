@@ -30,8 +30,8 @@ def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="m
     return Score(task, subset, metric, value, len(items), items=items, statistic=statistic, item_set=item_set)
 
 
-def average(scores, subset="mean", *, value=None):
-    mean = float(np.mean([entry.value for entry in scores])) if value is None else value
+def average(scores, subset="mean"):
+    mean = float(np.mean([entry.value for entry in scores]))
     over = tuple(entry.subset for entry in scores)
     return Score(scores[0].task, subset, scores[0].metric, mean, len(scores), over)
 

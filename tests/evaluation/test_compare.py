@@ -135,7 +135,7 @@ def test_averages_over_shared_sentences_raise_no_false_alarms():
 
 
 def test_a_system_that_names_no_units_changes_nothing_for_the_others():
-    """Scores of version 0.1 name none; drawn apart because of them, the mean's interval would be far too narrow."""
+    """Scores made in Python need none; drawn apart because of them, the mean's interval would be far too narrow."""
     rng = np.random.default_rng(16)
     hard = rng.normal(size=60)
     runs = {}

@@ -379,13 +379,8 @@ def draw(
         else:
             size = 6.5 if len(sentences) <= 300 else 4.0 if len(sentences) <= 3000 else 2.5
             for place, (kind, members) in enumerate(kinds.items()):
-                edge: dict[str, Any] = {
-                    "markeredgecolor": "white",
-                    "markeredgewidth": 0.4,
-                    "markersize": size,
-                    "zorder": 3,
-                }
-                axes.plot(*places[members].T, linestyle="", label=names[kind], **style(place), **edge)
+                edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": size}
+                axes.plot(*places[members].T, linestyle="", zorder=3, label=names[kind], **style(place), **edge)
             figure.legend(loc="lower center", frameon=False, ncols=columns, handletextpad=0.2, columnspacing=1)
         taken: list[Plane] = []
         for members in groups.values() if len(groups) <= _NAMED else ():

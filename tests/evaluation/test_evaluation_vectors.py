@@ -44,7 +44,7 @@ def test_a_width_that_changes_is_refused():
         encode(["abc"])
 
 
-BAD = r"t kor: file:2: .*NaN or infinity for 'b+\.\.\.' \(1 of 2"
+BAD = r"t kor, line 2: .*NaN or infinity for 'b+\.\.\.' \(1 of 2"
 
 
 @pytest.mark.filterwarnings("error")
@@ -63,7 +63,7 @@ BAD = r"t kor: file:2: .*NaN or infinity for 'b+\.\.\.' \(1 of 2"
 )
 def test_vectors_that_cannot_be_used_are_rejected_with_their_place(answer, message, wrap):
     with pytest.raises(EvaluationError, match=message):
-        embed(wrap(lambda texts: answer), ["a", "b" * 80], where="t kor", place=["file:1", "file:2"].__getitem__)
+        embed(wrap(lambda texts: answer), ["a", "b" * 80], where="t kor")
 
 
 def test_the_place_of_a_text_is_named_and_the_vectors_are_counted():

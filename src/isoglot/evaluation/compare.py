@@ -635,7 +635,7 @@ def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
 
 
 def _item_set(group: Group) -> str:
-    """The id of a subset's item set, empty if no system has one: scores made in Python need none, and change nothing."""
+    """The id of a subset's item set, empty if no system has one: scores made in Python need none."""
     return max(score.item_set for runs in group for score in runs)
 
 

@@ -247,11 +247,11 @@ def _language(code: str) -> str:
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        by_code = {code: _language(code) for code in group.texts}
-        wanted = [code for code, language in by_code.items() if is_english(language) or among(language, languages)]
-        if len(wanted) >= 2:
-            wanted.sort(key=_order)
-            texts, places = ({code: by_code[code] for code in wanted} for by_code in (group.texts, group.places))
+        language_of = {code: _language(code) for code in group.texts}
+        chosen = [code for code, language in language_of.items() if is_english(language) or among(language, languages)]
+        if len(chosen) >= 2:
+            chosen.sort(key=_order)
+            texts, places = ({code: by_code[code] for code in chosen} for by_code in (group.texts, group.places))
             yield Translations(group.name, texts, places)
 
 

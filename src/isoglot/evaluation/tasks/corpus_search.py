@@ -50,8 +50,8 @@ class CorpusSearch(BaseTask):
         subsets = {}
         for corpus, query in product(corpora, queries):
             pair = query, corpus
-            asked = [among(code, languages) for code in pair]
-            if any(asked) and all(wanted or is_english(code) for wanted, code in zip(asked, pair, strict=True)):
+            requested = [code for code in pair if among(code, languages)]
+            if requested and all(code in requested or is_english(code) for code in pair):
                 subsets["-".join(dict.fromkeys(pair))] = pair, files["queries", query], files["corpus", corpus]
         return subsets
 

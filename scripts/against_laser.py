@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from isoglot.evaluation.tasks.retrieval import XSIM, XSim
+from isoglot.evaluation.tasks.xsim import XSIM, XSim
 from isoglot.search import Pairs, mine, tune
 
 Sides = tuple[list[str], list[str]]

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+import isoglot
 from conftest import SENTENCES
 from isoglot.encoders import TransformerEncoder, load
 from isoglot.encoders.fitting import fit_whitening
 from isoglot.encoders.layers import Dense
+from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import POOLINGS
+from isoglot.encoders.settings import TransformerSettings
 from isoglot.model import encode
 
 FAMILIES = ("bert", "xlm-roberta", "distilbert")
@@ -224,6 +227,36 @@ def test_padding_does_not_count(name):
     vectors = POOLINGS[name](list(states), mask)
     for row, length in enumerate(LENGTHS):
         torch.testing.assert_close(vectors[row], by_hand(name, states[:, row], length))
+
+
+def last_token(states, mask):
+    """A pooling that no table of this library and of sentence-transformers has."""
+    last = states[-1]
+    ends = torch.full(last.shape[:1], last.shape[1]) if mask is None else mask.sum(dim=1)
+    return last[torch.arange(last.shape[0]), ends - 1]
+
+
+def test_a_new_pooling_is_one_row(toy_transformer, tmp_path, monkeypatch):
+    """It is trained, saved, opened and exported by its name."""
+    pytest.importorskip("onnx", reason="needs the extra `onnx`")
+    with pytest.raises(ValueError, match="Input should be 'cls', 'mean', 'max', 'first-last' or 'first1-last'"):
+        TransformerSettings(kind="transformer", model="base", pooling="last-token")
+    monkeypatch.setitem(POOLINGS, "last-token", last_token)
+    assert TransformerSettings(kind="transformer", model="base", pooling="last-token").pooling == "last-token"
+    toy_transformer().save(tmp_path / "base")
+    pairs = [(f"one {i} two", f"three {i}") for i in range(8)]
+    encoder = isoglot.train(load(tmp_path / "base", pooling="last-token"), pairs, steps=1, batch_size=8)
+    vectors = encode(encoder, SENTENCES)
+    tokens = encoder.tokenize(SENTENCES)
+    states = encoder.states(tokens, "float32")
+    expected = [row[length - 1] for row, length in zip(states, tokens.lengths, strict=True)]
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    encoder.save(tmp_path / "model")
+    assert load(tmp_path / "model").pooling == "last-token"
+    np.testing.assert_array_equal(encode(load(tmp_path / "model"), SENTENCES), vectors)
+    write_onnx(encoder, tmp_path / "graph", words="float32", layers="float32")
+    graph = isoglot.load(tmp_path / "graph", engine="onnx")
+    np.testing.assert_allclose(encode(graph, SENTENCES), vectors, atol=1e-4)
 
 
 @pytest.mark.parametrize("whitened", [False, True])

@@ -30,8 +30,8 @@ def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="m
     return Score(task, subset, metric, value, len(items), items=items, statistic=statistic, item_set=item_set)
 
 
-def average(scores, subset="mean", *, value=None):
-    mean = float(np.mean([entry.value for entry in scores])) if value is None else value
+def average(scores, subset="mean"):
+    mean = float(np.mean([entry.value for entry in scores]))
     over = tuple(entry.subset for entry in scores)
     return Score(scores[0].task, subset, scores[0].metric, mean, len(scores), over)
 
@@ -135,7 +135,7 @@ def test_averages_over_shared_sentences_raise_no_false_alarms():
 
 
 def test_a_system_that_names_no_units_changes_nothing_for_the_others():
-    """Scores of version 0.1 name none; drawn apart because of them, the mean's interval would be far too narrow."""
+    """Scores made in Python need none; drawn apart because of them, the mean's interval would be far too narrow."""
     rng = np.random.default_rng(16)
     hard = rng.normal(size=60)
     runs = {}
@@ -188,18 +188,14 @@ def test_other_item_sets_are_other_data_and_results_without_are_compared():
     assert rows(old)["a"].differences[0].interval == (0, 0)
 
 
-def test_averages_of_averages_and_weighted_ones():
+def test_averages_of_averages():
     rng = np.random.default_rng(3)
     parts = [score(f"l{i}-eng", hits(rng, 50, 0.5)) for i in range(4)]
     halves = [average(parts[:2], "first"), average(parts[2:], "second")]
-    whole = average(halves, "mean")
-    weighted = average(parts, "weighted", value=0.123)
-    found = rows(versus(*[[whole, weighted, *halves, *parts]] * 2))  # in whatever order they stand
+    found = rows(versus(*[[average(halves, "mean"), *halves, *parts]] * 2))  # in whatever order they stand
     assert list(found)[:4] == ["l0-eng", "l1-eng", "l2-eng", "l3-eng"]
     assert found["mean"].differences[0].interval == pytest.approx((0, 0))
     assert found["mean"].differences[0].p == 1
-    assert found["weighted"].differences[0].interval is None
-    assert found["weighted"].values[0].mean == 0.123
 
 
 def test_many_languages_are_corrected_and_can_still_be_significant():

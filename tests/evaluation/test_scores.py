@@ -28,7 +28,7 @@ def with_items(items, *, task="t", subset="s", metric="m", statistic="mean", ite
     return Score(task, subset, metric, STATISTICS[statistic](items), len(items), **more)
 
 
-def write_old(path, scores, model="m"):
+def write_scores(path, scores, model="m"):
     path.write_text(json.dumps({"model": model, "scores": scores}), encoding="utf-8")
 
 
@@ -60,12 +60,12 @@ def test_the_shape_is_the_agreed_one(tmp_path):
     assert len(text.splitlines()) == 6  # one score per line
 
 
-def test_results_without_settings_and_items_are_one_file_in_the_old_shape(tmp_path):
+def test_results_without_settings_and_items_are_one_file(tmp_path):
     write_results(tmp_path, Scores((Score("t", "s", "m", np.float64(0.5), np.int64(3)),), "m"))
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
     assert json.loads((tmp_path / "results.json").read_text()) == {
         "model": "m",
-        "scores": [{**GOOD, "unit": "fraction"}],
+        "scores": [GOOD],
     }
 
 
@@ -138,7 +138,7 @@ def test_files_of_an_earlier_evaluation_do_not_stay(tmp_path):
 
 def test_a_file_by_another_name_has_no_neighbours(tmp_path):
     write_results(tmp_path, Scores((with_items([0, 1]),), "m"))
-    write_old(tmp_path / "other.json", [{**GOOD, "value": 0.25}])
+    write_scores(tmp_path / "other.json", [{**GOOD, "value": 0.25}])
     assert read_results(tmp_path / "other.json") == [Score("t", "s", "m", 0.25, 3)]
 
 
@@ -163,7 +163,7 @@ def test_two_scores_of_one_name_are_refused(tmp_path):
         write_results(tmp_path, Scores((with_items([0, 1]), with_items([1, 1])), "m"))
 
 
-GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
+GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3, "unit": "fraction"}
 WRONG_FIELDS = {
     **{"value": ("high", True, math.nan, 10**400), "n": (1.5, -1, 2**63), "unit": ("metre", 3), "over": ("deu",)},
     **{"statistic": ("median",), "lower_is_better": ("no",), "main": (1,)},
@@ -216,10 +216,10 @@ def test_a_missing_or_binary_file_is_named(tmp_path):
 def test_items_of_another_evaluation_are_noticed(tmp_path):
     write_results(tmp_path, Scores((with_items([0, 1, 1]),), "m"))
     for value, n in ((0.5, 3), (2 / 3, 4)):
-        write_old(tmp_path / "results.json", [{**GOOD, "value": value, "n": n}])
+        write_scores(tmp_path / "results.json", [{**GOOD, "value": value, "n": n}])
         with pytest.raises(EvaluationError, match=r"items.npz: the items of t s m "):
             read_results(tmp_path)
-    write_old(tmp_path / "results.json", [{**GOOD, "value": 2 / 3}])
+    write_scores(tmp_path / "results.json", [{**GOOD, "value": 2 / 3}])
     assert read_results(tmp_path)[0].items is not None
 
 
@@ -259,7 +259,7 @@ def test_damaged_neighbours_are_named(tmp_path, file, content, message):
     ids=lambda given: given if isinstance(given, str) else f"{given.dtype.kind} {given.shape}",
 )
 def test_items_of_another_shape_or_kind_are_named(tmp_path, statistic, table):
-    write_old(tmp_path / "results.json", [{**GOOD, "statistic": statistic}])
+    write_scores(tmp_path / "results.json", [{**GOOD, "statistic": statistic}])
     np.savez(tmp_path / "items.npz", **{"t/s/m": table})
     with pytest.raises(EvaluationError, match=r"items.npz: "):
         read_results(tmp_path)
@@ -273,26 +273,6 @@ def test_items_cut_short_anywhere_are_noticed(tmp_path):
         (tmp_path / "items.npz").write_bytes(whole[:size])
         with pytest.raises(EvaluationError, match="cannot be read as items"):
             read_results(tmp_path)
-
-
-OLD = {
-    ("xsim/own", "error/ratio"): ("error", True, True),
-    ("xsim/own/k10", "error-by-index/ratio"): ("error", True, False),
-    ("language-id", "accuracy"): ("fraction", True, True),
-    ("alignment/sts17", "uniformity"): ("plain", True, True),
-    ("similarity", "cosine/std"): ("cosine", True, False),
-    ("tatoeba", "accuracy/mean"): ("fraction", False, True),
-    ("sts17", "spearman"): ("correlation", False, True),
-    ("of-somebody-else", "error"): ("fraction", False, False),
-}
-
-
-def test_results_from_before_the_fields_get_them_from_their_tasks(tmp_path):
-    scores = [{"task": task, "subset": "s", "metric": metric, "value": 0.5, "n": 3} for task, metric in OLD]
-    path = tmp_path / "results.json"
-    path.write_text(json.dumps({"model": "m", "scores": scores}))
-    found = read_results(path)
-    assert [(score.unit, score.lower_is_better, score.main) for score in found] == list(OLD.values())
 
 
 def test_the_fields_of_a_score_go_through_the_file_whatever_its_task_declares(tmp_path):

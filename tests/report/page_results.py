@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 
-from isoglot.evaluation import base
+from isoglot.evaluation import TASKS, base
 from isoglot.evaluation.base import Detail
-from isoglot.evaluation.scores import Scores, find_metric
+from isoglot.evaluation.scores import Scores
 
 TATOEBA = """afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb cha cmn cor csb cym dan deu dsb dtp
 ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm
@@ -26,8 +26,10 @@ SIX = {
 
 
 def Score(task, subset, metric, *values, **fields):  # noqa: N802
-    """A score as its task makes it: with the unit, the direction and the place that the task declares."""
-    return find_metric(task, metric).describe(base.Score(task, subset, metric, *values, **fields))
+    """A score as its task, or one whose name begins alike, makes it: with the declared unit, direction and place."""
+    tasks = [one for name, one in TASKS.items() if name == task or (task not in TASKS and name[:4] == task[:4])]
+    declared = {metric.name: metric for one in tasks for metric in one.metrics}
+    return declared.get(metric, base.Metric(metric)).describe(base.Score(task, subset, metric, *values, **fields))
 
 
 def accuracies(random, lift, codes=TATOEBA, rows=3):

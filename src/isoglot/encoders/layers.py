@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder, attribute_of
+from isoglot.encoders.pooling import FIRST_LAYER
 from isoglot.model import configs, layout, packed
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
@@ -87,7 +88,7 @@ def read_layer_mean(module: layout.Module, depth: int) -> str:
     last = config.num_hidden_layers or start + len(weights) - 1
     if last != depth:
         raise EncoderError(f"{module.folder}: is a mean of {last} layers, and the model has {depth}")
-    for name, first in (("first-last", 0), ("first1-last", 1)):
+    for name, first in FIRST_LAYER.items():
         if sorted(used) == [first, last] and used[first] == used[last]:
             return name
     raise EncoderError(f"{module.folder}: only the mean of the first and the last layer is run, not weights {weights}")

@@ -11,6 +11,10 @@ from torch import Tensor
 # is padded, and give (N, D). `states[0]` is the embedding layer's output, before any attention. "first-last" means two
 # things in the literature: EASE and mSimCSE average that with the last layer, SimCSE today takes the output of layer 1
 # instead. Both are here.
+#
+# A new pooling is a function and its row in `POOLINGS`. It is exported to ONNX by tracing one batch with a mask, so it
+# must be made of tensor operations that opset 17 has, with sizes read from `.shape` (`len` becomes a constant). A loop
+# over texts or tokens, an `if` on values or sizes, `int()` and `.item()` would be traced for that batch only.
 
 Pooling = Callable[[Sequence[Tensor], Tensor | None], Tensor]
 

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from isoglot.data.batching import Count, Flag, Positive
+from isoglot.encoders.pooling import POOLINGS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,6 +52,13 @@ def _layers(value: Any) -> int | tuple[int, ...] | str:
     return value if isinstance(value, int) else tuple(numbers)
 
 
+def _check_pooling(value: Any) -> str:
+    if value not in [*POOLINGS]:  # a list, since a value of TOML may have no hash
+        *others, last = map(repr, POOLINGS)
+        raise ValueError(f"Input should be {', '.join(others)} or {last}")
+    return str(value)
+
+
 # Types of values with their bounds; TOML's types are strict (no 1 for true, no "3" for 3). The bounds reject typing
 # errors and impossible sizes, not unwise choices.
 NAME_BYTES = 255
@@ -61,6 +69,7 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(lambda value: (value,) if is
 Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
 Ranges = Annotated[str, AfterValidator(_ranges)]
+PoolingName = Annotated[str, PlainValidator(_check_pooling)]
 Layers = Annotated[Any, PlainValidator(_layers)]  # a union would warn when a list is written
 Share = Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)]
 
@@ -110,9 +119,7 @@ class OpenedSettings(Settings):
     """Settings with which any encoder is opened."""
 
     model: Name = Field(description="folder, packaged name (`isoglot models list`) or hub id")
-    pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
-        None, description="None: that of the saved model, else mean"
-    )
+    pooling: PoolingName | None = Field(None, description="None: that of the saved model, else mean")
     max_length: Length | None = Field(None, description="maximum tokens per sentence; None: the model's own")
     prompt: Text | None = Field(None, description="put before every text; None: the model's own")
 

@@ -8,12 +8,14 @@ from isoglot.evaluation.tasks.analysis import ALIGNMENT, Centroids, SentenceMap,
 from isoglot.evaluation.tasks.bucc import BITEXT, MINING
 from isoglot.evaluation.tasks.classification import CLASSIFICATION
 from isoglot.evaluation.tasks.clustering import CLUSTERING
+from isoglot.evaluation.tasks.corpus_search import CorpusSearch
 from isoglot.evaluation.tasks.finetune import PawsXFinetune
 from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua
 from isoglot.evaluation.tasks.linked import Linked
 from isoglot.evaluation.tasks.questions import QUESTIONS
-from isoglot.evaluation.tasks.retrieval import XSIM, CorpusSearch, Retrieval, Tatoeba
+from isoglot.evaluation.tasks.retrieval import Retrieval, Tatoeba
 from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL
+from isoglot.evaluation.tasks.xsim import XSIM
 
 _TASKS: tuple[Task, ...] = (
     Tatoeba(),

@@ -48,7 +48,6 @@ LEVEL = 0.05
 # What tables show instead of a p-value, and what it means.
 REASONS = {
     "no items": "the metric has no outcomes of single items, or their file items.npz is missing",
-    "weighted": "a weighted mean, which the bootstrap does not cover",
     "one seed": "neither system has several seeds",
     "no spread": "the difference is the same for all seeds",
 }
@@ -138,6 +137,11 @@ class Table:
     permutations: int
     rows: tuple[Row, ...]
 
+    @property
+    def of_columns(self) -> bool:
+        """Whether the rows are columns of a suite, means over scores of several metrics."""
+        return not self.metric
+
     def tally(self, place: int) -> dict[str, int]:
         """The numbers of subsets in which the system at `place` (0 is the second system) is better, worse or equal."""
         differences = [row.differences[place] for row in self.rows if not row.average]
@@ -172,7 +176,7 @@ class Table:
                 change = difference.words(row.unit) + mark * difference.significant
                 cells += [spread(value, row.unit), change, *row.tests(place)[: 1 + seeds]]
             rows.append(tuple(cells))
-        first = next((place for place, row in enumerate(self.rows) if row.average and self.metric), None)
+        first = next((place for place, row in enumerate(self.rows) if row.average and not self.of_columns), None)
         direction = " (lower is better)" if lower == {True} else ""
         title = f"{self.task} {self.metric}".rstrip()
         return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first)
@@ -182,7 +186,7 @@ class Table:
         none for columns.
         """
         lines = []
-        for place, name in enumerate(systems[1:] if self.metric else ()):
+        for place, name in enumerate(() if self.of_columns else systems[1:]):
             counts = self.tally(place)
             ways = (f"{way} in {counts[way]} ({counts[f'{way}, significantly']} significantly)" for way in _WAYS)
             lines.append(f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}")
@@ -490,10 +494,9 @@ class _Work:
         permutations = max(resamples, round(5 * len(family) / LEVEL))
         samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
         rows = [
-            _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over,
-                 weighted=bool(groups[name][0][0].over) and not _parts(groups[name], groups))
+            _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over)
             for name in chosen
-        ]  # fmt: skip
+        ]
         for place in range(len(self.names) - 1):
             every = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
             p_values = {at: p for at, p in every.items() if p is not None}
@@ -513,9 +516,7 @@ def _joint_score(column: Column, parts: Mapping[Key, Score]) -> Score:
     return replace(first, value=value, n=len(parts), items=None)
 
 
-def _row(
-    subset: str, group: Group, samples: Samples | None, *, average: bool, over: tuple[str, ...], weighted: bool = False
-) -> Row:
+def _row(subset: str, group: Group, samples: Samples | None, *, average: bool, over: tuple[str, ...]) -> Row:
     """A row whose p-values are not corrected."""
     first, seeds = group[0][0], [[score.value for score in runs] for runs in group]
     values = tuple(
@@ -531,7 +532,7 @@ def _row(
         better = None if abs(change) < 1e-12 else (change < 0) == first.lower_is_better
         differences.append(Difference(change, bounds, p, p, better, *by_seeds))
     over = () if len(over) == 1 and not first.over else over
-    untested = "" if samples else "weighted" if weighted else "no items"
+    untested = "" if samples else "no items"
     return Row(subset, first.n, over, average, values, tuple(differences), first.unit, first.lower_is_better, untested)
 
 
@@ -591,7 +592,7 @@ class Samples:
 def resample(
     groups: Mapping[str, Group], names: Sequence[str], *, resamples: int, permutations: int, seed: int
 ) -> dict[str, Samples]:
-    """Samples of each named subset that has items, and of each average that is the plain mean of such subsets.
+    """Samples of each named subset that has items, and of each average over such subsets.
 
     In `groups` an average follows its subsets, and all systems with an item set of a subset have the same.
     Samples depend on the seed, on the task and on the name of the subset or the id of its item set.
@@ -604,7 +605,7 @@ def resample(
     def draw(subset: str) -> Samples | None:
         if _has_items(complete[subset]):
             return _sample_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
-        parts = [draw(name) for name in _parts(complete[subset], groups)]
+        parts = [draw(name) for name in groups[subset][0][0].over]
         whole = [part for part in parts if part is not None]
         return sum(whole[1:], whole[0]) / len(whole) if whole and len(whole) == len(parts) else None
 
@@ -617,7 +618,7 @@ def _has_items(group: Group) -> bool:
 
 def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
     """An average with items, where it is over means of one item set: the mean outcome of each item."""
-    parts = [complete[name] for name in _parts(group, complete)]
+    parts = [complete[name] for name in group[0][0].over]
     statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
     named = {_item_set(part) for part in parts}
     if statistics != {"mean"} or len(named) != 1 or "" in named or not all(map(_has_items, parts)):
@@ -634,7 +635,7 @@ def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
 
 
 def _item_set(group: Group) -> str:
-    """The id of a subset's item set, empty if no system has one: results of version 0.1 do not, and change nothing."""
+    """The id of a subset's item set, empty if no system has one: scores made in Python need none."""
     return max(score.item_set for runs in group for score in runs)
 
 
@@ -650,16 +651,6 @@ def _sample_items(group: Group, *, resamples: int, permutations: int, seed: int)
     ]
     means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])
     return Samples(means, np.stack(null) if null else np.empty((0, permutations)))
-
-
-def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:
-    """What an average is the plain mean of; nothing for a weighted mean, which these samples do not fit."""
-    for place, runs in enumerate(group):
-        for at, score in enumerate(runs):
-            parts = [groups[name][place][at].value for name in score.over if name in groups]
-            if not parts or len(parts) != len(score.over) or abs(fmean(parts) - score.value) > 1e-6:
-                return ()
-    return group[0][0].over
 
 
 def spread(value: Value, unit: Unit) -> str:

@@ -25,13 +25,12 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EvaluationError, nearest
-from isoglot.core.score import Detail, Metric, Score, Setting, Unit, main_metrics
+from isoglot.core.score import Detail, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_output, exclusive, read_record
-from isoglot.evaluation import TASKS
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, by_key, by_suite
 from isoglot.report.html import Tables, tables_html
@@ -189,18 +188,15 @@ class _Record(BaseModel):
     value: float
     n: Annotated[int, Field(ge=0, lt=2**63)]
     over: list[str] = []
-    unit: Unit | None = None
+    unit: Unit
     lower_is_better: bool = False
     main: bool = False
-    item_set: str = Field(default="", validation_alias=AliasChoices("item_set", "units"))
+    item_set: str = ""
     statistic: Annotated[str, AfterValidator(_check_statistic)] = "mean"
 
     def score(self) -> Score:
-        """The score; results older than the field `unit` get direction, unit and place as their task declares them."""
-        fields = (self.task, self.subset, self.metric, self.value, self.n, tuple(self.over))
-        score = Score(*fields, statistic=self.statistic, item_set=self.item_set)
-        metric = None if self.unit is None else Metric(self.metric, self.unit, self.lower_is_better, self.main)
-        return (metric or find_metric(self.task, self.metric)).describe(score)
+        """The score."""
+        return Score(**{**dict(self), "over": tuple(self.over)})
 
 
 class _File(BaseModel):
@@ -295,17 +291,6 @@ def read_results(path: str | Path) -> Scores:
     if file.name == "results.json":
         scores = _add_neighbours(scores, file.parent)
     return Scores(scores, content.model, content.settings)
-
-
-def find_metric(task: str, metric: str) -> Metric:
-    """What a task declares of a metric.
-
-    A name that no task has (`xsim/own/k10`) counts as a variant of the first task with the same beginning that has the
-    metric. Without one, higher is better.
-    """
-    family = task.partition("/")[0]
-    tasks = [TASKS[task]] if task in TASKS else [TASKS[name] for name in TASKS if name.partition("/")[0] == family]
-    return next((one for entry in tasks for one in entry.metrics if one.name == metric), Metric(metric))
 
 
 def _require_a_tree(scores: Sequence[Score], file: Path) -> None:

@@ -19,13 +19,12 @@ from typing import Any
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import collect
-from isoglot.data.languages import among
+from isoglot.data.languages import among as among  # for the tasks
+from isoglot.data.languages import canonical, is_language
 from isoglot.data.sets import DataSet, catalogue, command, find, present
 from isoglot.data.sets.importers import find_parts
 from isoglot.data.sets.normal import Part, Rows, read
 from isoglot.evaluation.base import BaseTask, Task
-
-__all__ = ["SetTask", "Source", "among", "cache", "get_command", "in_memory", "in_split", "sets_of", "sources", "words"]
 
 
 def cache() -> Path:
@@ -133,6 +132,11 @@ def _may_have(one: DataSet, languages: Sequence[str]) -> bool:
     """Whether a set has one of the languages; one whose languages the catalogue does not know is taken to have any."""
     codes = one.language_codes
     return not codes or any(among(code, languages) for code in codes)
+
+
+def is_english(code: str) -> bool:
+    """Whether a code of any system is one of English."""
+    return is_language(code) and canonical(code) == "eng"
 
 
 def words(text: str) -> tuple[str, ...]:

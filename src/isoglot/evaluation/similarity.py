@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.scores import Scores, read_results
-from isoglot.evaluation.tasks.retrieval import ENGLISH
+from isoglot.evaluation.sets import is_english
 from isoglot.report.charts import canvas, heat_cells, image_kind, matrix, plain, save
 
 TASK, METRIC = "similarity", "cosine/translations"
@@ -48,8 +48,8 @@ def split_similarity(scores: Scores) -> Split:
             f"{scores.model}: has no table of similarities; run isoglot evaluate MODEL --tasks {TASK} --output FOLDER"
         )
     codes, values = list(details[0].columns[1:]), matrix(details[0], scores.model)
-    order = sorted(range(len(codes)), key=lambda place: codes[place] not in ENGLISH)
-    if len(codes) < 3 or codes[order[0]] not in ENGLISH:
+    order = sorted(range(len(codes)), key=lambda place: not is_english(codes[place]))
+    if len(codes) < 3 or not is_english(codes[order[0]]):
         raise EvaluationError(f"{scores.model}: {', '.join(codes)}: expected English and two or more other languages")
     table = values[np.ix_(order, order)]
     inner = table[1:, 1:][np.triu_indices(len(codes) - 1, 1)]

@@ -80,12 +80,12 @@ def in_role(encode: Encode, role: str) -> Encode:
 
 
 def embed(
-    encode: Encode, texts: Sequence[str], *, where: str, unit: str = "line", place: Callable[[int], str] | None = None
+    encode: Encode, texts: Sequence[str], *, where: str, place: Callable[[int], str] | None = None
 ) -> NDArray[np.float32]:
     """Vectors (N, D) of N texts, checked. `where` (task, subset, language) opens the message of what is wrong.
 
     `place` returns where a text, by its number from 0, was read (`file:line`). Raises `EvaluationError` for a wrong
-    number of rows, or a value that is not finite, naming its place, or without places its `unit` from 1.
+    number of rows, or a value that is not finite, naming its place, or without places its line from 1.
     """
     try:
         rows = _table(encode(texts), len(texts))
@@ -94,7 +94,7 @@ def embed(
     bad = vectors.not_finite(rows)
     if len(bad):
         text = texts[bad[0]] if len(texts[bad[0]]) <= 60 else texts[bad[0]][:57] + "..."
-        at = f": {place(int(bad[0]))}" if place else f", {unit} {bad[0] + 1}"
+        at = f": {place(int(bad[0]))}" if place else f", line {bad[0] + 1}"
         raise EvaluationError(
             f"{where}{at}: the encoder gave a vector with NaN or infinity for {text!r} "
             f"({len(bad)} of {len(texts)} texts); check its weights, or encode in float32"

@@ -232,8 +232,14 @@ def write_modules(
 
 
 def write_pooling(folder: Path, mode: str, dim: int) -> None:
-    """The Pooling module's settings: `mode` is cls, mean or max, `dim` the width of the token states."""
+    """The Pooling module's settings; `dim` is the width of the token states.
+
+    sentence-transformers reads the modes cls, mean and max, each as a flag; any other is a name for `isoglot.load`.
+    """
     flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
+    if mode not in flags:
+        write_json(folder / "config.json", {"word_embedding_dimension": dim, "pooling_mode": mode})
+        return
     rest = ("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")
     chosen = {f"pooling_mode_{flag}": name == mode for name, flag in flags.items()}
     others = {f"pooling_mode_{flag}": False for flag in rest}

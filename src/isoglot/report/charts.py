@@ -69,6 +69,11 @@ class Spot:
     average: bool = False
 
 
+def style(place: int) -> dict[str, Any]:
+    """The colour and the marker of the series at this place; 88 differ."""
+    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+
+
 def plain(words: str) -> str:
     """The text with forbidden characters, such as control characters, replaced by U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", words)
@@ -159,10 +164,9 @@ def alignment_uniformity(spots: Sequence[Spot]) -> str:
         axes = figure.subplots()
         for place, model in enumerate(models):
             points = [spot for spot in spots if spot.model == model]
-            style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
             sizes = [90 if spot.average or not named else 30 for spot in points]
             x, y = ([getattr(spot, name) for spot in points] for name in ("uniformity", "alignment"))
-            axes.scatter(x, y, sizes, **style, label=plain(model))
+            axes.scatter(x, y, sizes, **style(place), label=plain(model))
         axes.margins(0.2)
         axes.grid(visible=True, linewidth=0.6)
         axes.set_xlabel("uniformity (lower is better)")

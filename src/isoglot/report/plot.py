@@ -26,7 +26,7 @@ from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list, english_name
 from isoglot.data.vectors import not_finite, unit
-from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, save
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, save, style
 from isoglot.report.html import ENVIRONMENT, facts
 from isoglot.report.tables import list_names
 
@@ -157,7 +157,7 @@ class SentenceMap:
         drawing, groups, centres = go.Figure(), _group_sentences(self.sentences), _centres(self.sentences, self.places)
         size = 10 if len(self.sentences) <= 300 else 7 if len(self.sentences) <= 3000 else 5
         for place, members in enumerate(_kinds(self.sentences).values()):
-            style = {"legendgroup": str(place), "name": escape(plain(_legend(self.sentences[members[0]]))) or "(none)"}
+            entry = {"legendgroup": str(place), "name": escape(plain(_legend(self.sentences[members[0]]))) or "(none)"}
             rays = [(centres[member], self.places[member]) for member in members if member in centres]
             drawing.add_scatter(
                 x=[x for start, end in rays for x in (start[0], end[0], None)],
@@ -167,18 +167,18 @@ class SentenceMap:
                 opacity=1 if len(centres) <= 300 else 0.35,
                 hoverinfo="skip",
                 showlegend=False,
-                **style,
+                **entry,
             )
             drawing.add_scatter(
                 x=self.places[members, 0],
                 y=self.places[members, 1],
                 mode="markers",
-                marker={"color": COLOURS[place % len(COLOURS)], "symbol": _SYMBOLS[place % len(_SYMBOLS)], "size": size}
+                marker={"color": style(place)["color"], "symbol": _SYMBOLS[place % len(_SYMBOLS)], "size": size}
                 | {"line": {"color": "white", "width": 0.5}, "opacity": 1},
                 hovertext=[_hover(self.sentences, member, groups) for member in members],
                 hoverinfo="text",
                 customdata=[plain(self.sentences[member].text) for member in members],
-                **style,
+                **entry,
             )
         axis = {"visible": False, "range": [-0.04, 1.04]}
         drawing.update_layout(
@@ -288,17 +288,12 @@ def project(vectors: NDArray[Any], method: str = "tsne") -> Plane:
     give the same plane: one thread, a fixed seed. Raises `EvaluationError` for an unknown method, one that is not
     installed, and vectors that are not finite.
     """
-    from threadpoolctl import threadpool_limits
-
     _check_method(method)
     points = np.asarray(vectors, np.float64)
     if len(bad := not_finite(points)):
         raise EvaluationError(f"the vector of sentence {bad[0] + 1} is not finite; the model is damaged")
     points = unit(points, np.float64)
-    same = np.square(points - points.mean(axis=0)).sum() <= _ROUNDING
-    small = len(points) < _FEWEST or points.shape[1] < 2 or same
-    with threadpool_limits(1):  # threads would add up in the order in which they finish
-        laid = METHODS["pca" if small else method](points)
+    laid = plane(points, "pca" if len(points) < _FEWEST or points.shape[1] < 2 else method)
     low, high = laid.min(axis=0), laid.max(axis=0)
     side = float((high - low).max())
     framed: Plane = np.asarray(((laid - (low + high) / 2) / side if side > 0 else laid * 0) + 0.5).round(5)
@@ -309,22 +304,16 @@ def _pca(points: Plane) -> Plane:
     from sklearn.decomposition import PCA
 
     width, laid = min(2, *points.shape), np.zeros((len(points), 2))
-    if np.square(points - points.mean(axis=0)).sum() > _ROUNDING:
-        laid[:, :width] = PCA(width, svd_solver="full").fit_transform(points)
+    laid[:, :width] = PCA(width, svd_solver="full").fit_transform(points)
     return laid
 
 
-def plane(points: Plane) -> Plane:
-    """Points (N, D) laid into a plane (N, 2) by t-SNE, the same for the same points; all at 0 where none differ."""
+def _tsne(points: Plane) -> Plane:
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
 
-    if np.square(points - points.mean(axis=0)).sum() <= _ROUNDING:
-        return np.zeros((len(points), 2))
     points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))  # vectors of one value lie on a line
-    with threadpool_limits(1):  # threads would add up in the order in which they finish
-        layout = TSNE(init="pca", perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
-        return np.asarray(layout.fit_transform(points), np.float64)
+    layout = TSNE(init="pca", perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
+    return np.asarray(layout.fit_transform(points), np.float64)
 
 
 def _umap(points: Plane) -> Plane:
@@ -340,7 +329,17 @@ def _umap(points: Plane) -> Plane:
         return np.asarray(layout.fit_transform(points), np.float64)
 
 
-METHODS: dict[str, Callable[[Plane], Plane]] = {"pca": _pca, "tsne": plane, "umap": _umap}
+METHODS: dict[str, Callable[[Plane], Plane]] = {"pca": _pca, "tsne": _tsne, "umap": _umap}
+
+
+def plane(points: Plane, method: str = "tsne") -> Plane:
+    """Points (N, D) laid into a plane (N, 2), the same for the same points; all at 0 where none differ."""
+    from threadpoolctl import threadpool_limits
+
+    if np.square(points - points.mean(axis=0)).sum() <= _ROUNDING:
+        return np.zeros((len(points), 2))
+    with threadpool_limits(1):  # threads would add up in the order in which they finish
+        return METHODS[method](points)
 
 
 @contextmanager
@@ -374,15 +373,14 @@ def draw(
             order = {group: place for place, group in enumerate(groups)}
             for sentence, (x, y) in zip(sentences, places, strict=True):
                 place = order.get(sentence.group)
-                colour = "#777777" if place is None else COLOURS[place % len(COLOURS)]
+                colour = "#777777" if place is None else style(place)["color"]
                 weight = "bold" if place is not None and place // len(COLOURS) % 2 else "normal"
                 axes.text(x, y, plain(sentence.kind), ha="center", va="center", size=8, color=colour, weight=weight)
         else:
             size = 6.5 if len(sentences) <= 300 else 4.0 if len(sentences) <= 3000 else 2.5
             for place, (kind, members) in enumerate(kinds.items()):
-                style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "markersize": size, "zorder": 3}
-                style |= {"markeredgecolor": "white", "markeredgewidth": 0.4, "label": names[kind]}
-                axes.plot(*places[members].T, MARKERS[place % len(MARKERS)], **style)
+                edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": size}
+                axes.plot(*places[members].T, linestyle="", zorder=3, label=names[kind], **style(place), **edge)
             figure.legend(loc="lower center", frameon=False, ncols=columns, handletextpad=0.2, columnspacing=1)
         taken: list[Plane] = []
         for members in groups.values() if len(groups) <= _NAMED else ():
@@ -395,8 +393,8 @@ def draw(
                 text = plain(sentences[members[0]].text)
                 words = text if len(text) <= 24 else f"{text[:23].rstrip()}…"
                 box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-                style = {"ha": inside, "va": "top", "size": 8, "bbox": box, "zorder": 2}
-                axes.annotate(words, tuple(at), (0, -5), textcoords="offset points", **style)
+                placing: dict[str, Any] = {"ha": inside, "va": "top", "size": 8, "bbox": box, "zorder": 2}
+                axes.annotate(words, tuple(at), (0, -5), textcoords="offset points", **placing)
         figure.text(0.02, 1 - 0.26 / height, plain(title)[:80], size=12, weight="bold")
         figure.text(0.02, 1 - 0.5 / height, plain(note)[:140], size=8, color="#55585e")
         yield figure, axes.transData.transform(places) / figure.bbox.size

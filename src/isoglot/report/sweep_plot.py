@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import EvaluationError
-from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
+from isoglot.report.charts import WIDTH, canvas, image_kind, plain, save, style
 from isoglot.report.tables import scale
 
 
@@ -68,17 +68,16 @@ def _panel(
 ) -> None:
     """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
     for place, (name, points) in enumerate(lines.items()):
-        style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
         series = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
         where, middle = [at for at, _ in series], [statistics.mean(seeds) for _, seeds in series]
         ends = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in series]
         every = [(at, value) for at, seeds in series for value in seeds]
         if numeric:
-            axes.errorbar(where, middle, yerr=ends, capsize=3, label=plain(name), **style)
+            axes.errorbar(where, middle, yerr=ends, capsize=3, label=plain(name), **style(place))
         else:
-            axes.errorbar(middle, where, xerr=ends, capsize=3, linestyle="", label=plain(name), **style)
+            axes.errorbar(middle, where, xerr=ends, capsize=3, linestyle="", label=plain(name), **style(place))
             every = [(value, at) for at, value in every]
-        axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style["color"], alpha=0.5)
+        axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style(place)["color"], alpha=0.5)
     words = [plain(str(tick)) for tick in ticks]
     if not numeric:
         axes.set_yticks(range(len(ticks)), words)

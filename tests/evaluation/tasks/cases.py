@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from isoglot.evaluation import TASKS
+
 
 @cache
 def random_vector(text, dim=32):
@@ -66,6 +68,11 @@ class Case:
     where: str = field(
         default=""
     )  # a pattern that the message of unusable vectors must match; the task's name if empty
+
+
+def every_metric(task, value):
+    """One value for all metrics that a task declares."""
+    return dict.fromkeys((metric.name for metric in TASKS[task].metrics), value)
 
 
 def all_cases() -> dict[str, Case]:

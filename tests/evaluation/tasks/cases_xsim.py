@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from cases import Case
+from cases import Case, every_metric
 from folders import write
-
-from isoglot.evaluation.tasks.retrieval import ORDER
 
 SENTENCES = 240
 PARTS = {"train": range(0, 160), "dev": range(160, 200), "test": range(200, 240)}
@@ -56,24 +54,23 @@ def own(folder):
         write(folder / "xsim" / f"news.{code}", sentences(code))
 
 
-def case(data, *languages, count=SENTENCES):
-    metrics = [f"{kind}/{margin}" for kind in ("error", "error-by-index") for margin in ORDER]
-    return Case(
+ROWS = {
+    "xsim/flores-devtest": (flores("devtest"), ("deu_Latn", "kor_Hang"), SENTENCES),
+    "xsim/flores-dev": (flores("dev"), ("deu_Latn", "kor_Hang"), SENTENCES),
+    "xsim/ntrex": (ntrex, ("deu", "zho-CN"), SENTENCES),
+    "xsim/ntrex-dev": (ntrex_whole, ("deu", "zho-CN"), 970),
+    "xsim/ntrex-test": (ntrex_whole, ("deu", "zho-CN"), 1027),
+    "xsim/sib": (sib, ("deu_Latn", "kor_Hang"), SENTENCES),
+    "xsim/tico": (tico, ("de", "ko"), SENTENCES),
+    "xsim/own": (own, ("deu", "kor"), SENTENCES),
+}
+CASES = {
+    task: Case(
         data,
-        perfect=dict.fromkeys(metrics, 0.0),
-        chance=dict.fromkeys(metrics, (1 - 1 / count, 6 / count)),
+        perfect=every_metric(task, 0.0),
+        chance=every_metric(task, (1 - 1 / count, 6 / count)),
         languages=languages,
         where=r"language d\w+",
     )
-
-
-CASES = {
-    "xsim/flores-devtest": case(flores("devtest"), "deu_Latn", "kor_Hang"),
-    "xsim/flores-dev": case(flores("dev"), "deu_Latn", "kor_Hang"),
-    "xsim/ntrex": case(ntrex, "deu", "zho-CN"),
-    "xsim/ntrex-dev": case(ntrex_whole, "deu", "zho-CN", count=970),
-    "xsim/ntrex-test": case(ntrex_whole, "deu", "zho-CN", count=1027),
-    "xsim/sib": case(sib, "deu_Latn", "kor_Hang"),
-    "xsim/tico": case(tico, "de", "ko"),
-    "xsim/own": case(own, "deu", "kor"),
+    for task, (data, languages, count) in ROWS.items()
 }

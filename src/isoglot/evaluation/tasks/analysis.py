@@ -37,11 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
-from isoglot.data.languages import canonical, is_language
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
-from isoglot.evaluation.sets import SetTask, Source, among, in_split
+from isoglot.evaluation.sets import SetTask, Source, among, in_split, is_english
 from isoglot.evaluation.tasks import retrieval, sts
-from isoglot.evaluation.tasks.retrieval import N_WAY, check_aligned
+from isoglot.evaluation.tasks.xsim import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit
 from isoglot.report.plot import plane
 
@@ -238,12 +237,7 @@ def _count(present: Iterable[str], languages: Sequence[str]) -> int:
 
 
 def _order(code: str) -> tuple[bool, str]:
-    return _english(code), code
-
-
-def _english(code: str) -> bool:
-    code = _language(code)
-    return is_language(code) and canonical(code) == "eng"
+    return is_english(_language(code)), code
 
 
 def _language(code: str) -> str:
@@ -253,10 +247,11 @@ def _language(code: str) -> str:
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        wanted = [code for code in group.texts if _english(code) or among(_language(code), languages)]
-        if len(wanted) >= 2:
-            wanted.sort(key=_order)
-            texts, places = ({code: by_code[code] for code in wanted} for by_code in (group.texts, group.places))
+        language_of = {code: _language(code) for code in group.texts}
+        chosen = [code for code, language in language_of.items() if is_english(language) or among(language, languages)]
+        if len(chosen) >= 2:
+            chosen.sort(key=_order)
+            texts, places = ({code: by_code[code] for code in chosen} for by_code in (group.texts, group.places))
             yield Translations(group.name, texts, places)
 
 
@@ -303,7 +298,7 @@ class OfGroups(BaseTask):
     """
 
     source: str = ""
-    reads: ClassVar[tuple[str, ...]] = tuple(retrieval.N_WAY[name].source for name in SOURCES)
+    reads: ClassVar[tuple[str, ...]] = tuple(N_WAY[name].source for name in SOURCES)
     needs: ClassVar[str] = NEEDS
     name: ClassVar[str]
     reads_one_set: ClassVar[bool] = True  # that with the most of the languages

@@ -53,7 +53,6 @@ KEPT_APART = 0.2  # the part of the training data by which a strength is chosen
 SEED = 0
 ITERATIONS = 200  # of the probes of pairs and languages
 ACCURACY = Metric("accuracy", main=True)
-MACRO_F1 = Metric("f1/macro")
 
 _REUTERS = re.compile(r"\(c\) Reuters Limited \d{4}")
 _REPEATED = re.compile(r"([ \u3000])\1+")  # would hide the line of Reuters
@@ -160,12 +159,23 @@ def accuracy(
     return metric.score(task, subset, value, len(items), items=items, item_set=item_set, details=details)
 
 
-def macro_f1(task: str, subset: str, outcome: Outcome) -> Score:
-    """Macro F1: the mean over the classes present, then over the classifiers; without items."""
+def _macro_f1(gold: Ids, predicted: Ids) -> float:
+    """The mean F1 over the classes present."""
     from sklearn.metrics import f1_score
 
-    runs = [f1_score(outcome.gold, run, average="macro", zero_division=0.0) for run in outcome.predicted]
-    return MACRO_F1.score(task, subset, float(np.mean(runs)), len(outcome.gold))
+    return float(f1_score(gold, predicted, average="macro", zero_division=0.0))
+
+
+# Of a topic task besides the accuracy: metric -> its value from gold labels and one classifier's predictions, (N,).
+VALUES: dict[Metric, Callable[[Ids, Ids], float]] = {Metric("f1/macro"): _macro_f1}
+
+
+def scores_of(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[Score]:
+    """The accuracy with its mistakes, then each of `VALUES`, mean over the classifiers and without items."""
+    yield accuracy(task, subset, outcome, details=mistakes(test, outcome))
+    for metric, measure in VALUES.items():
+        mean = float(np.mean([measure(outcome.gold, run) for run in outcome.predicted]))
+        yield metric.score(task, subset, mean, len(outcome.gold))
 
 
 def mistakes(test: Rows, outcome: Outcome) -> tuple[Detail, ...]:
@@ -209,7 +219,7 @@ def wrong_answers(
 class Labelled(SetTask):
     """A task that learns labels. `learns` are the parts (split, language) that all languages have in common."""
 
-    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, *VALUES)
     learns: tuple[tuple[str, str], ...] = ()
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
@@ -262,7 +272,7 @@ class FewShot(Labelled):
         return {code: (*trains.get(code, ()), *test) for code, test in tests.items()} if trains else {}
 
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
-        """Accuracy and macro F1 of each language."""
+        """The scores of each language."""
         for code, parts in subsets.items():
             if len(parts) < 2:
                 raise EvaluationError(
@@ -277,8 +287,7 @@ class FewShot(Labelled):
             table = embed_rows(encode, test, where=at_test)
             answers = [logistic(vectors[np.searchsorted(union, draw)], gold[draw])(table) for draw in draws]
             outcome = combine(classes, expected, answers)
-            yield accuracy(self.name, code, outcome, details=mistakes(test, outcome))
-            yield macro_f1(self.name, code, outcome)
+            yield from scores_of(self.name, code, outcome, test)
 
 
 def clean(text: str) -> str:
@@ -307,7 +316,7 @@ class ZeroShot(Labelled):
         return [code for code in subsets if code != self.learns[0][1]]
 
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
-        """Accuracy and macro F1 of each language, mean over three seeds."""
+        """The scores of each language, mean over three seeds."""
         train, dev, _ = next(iter(subsets.values()))
         classes = classes_of(*self.read(train))
         learnt = [self._embed(encode, source, classes)[:2] for source in (train, dev)]
@@ -315,8 +324,7 @@ class ZeroShot(Labelled):
         for code, (_, _, source) in subsets.items():
             vectors, gold, test = self._embed(encode, source, classes)
             outcome = combine(classes, gold, [apply(layer, vectors) for layer in layers])
-            yield accuracy(self.name, code, outcome, details=mistakes(test, outcome))
-            yield macro_f1(self.name, code, outcome)
+            yield from scores_of(self.name, code, outcome, test)
 
     def _embed(self, encode: Encode, source: Source, classes: Sequence[Label]) -> tuple[Floats, Ids, Rows]:
         """Vectors and classes of a part, and its rows."""

@@ -20,8 +20,7 @@ from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import locate, read_lines
 from isoglot.data.readers.entities import SENTENCES, read_entities
 from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
-from isoglot.evaluation.sets import among
-from isoglot.evaluation.tasks.retrieval import ENGLISH
+from isoglot.evaluation.sets import among, is_english
 from isoglot.evaluation.vectors import embed
 from isoglot.search.best import Floats
 from isoglot.search.exact import neighbours
@@ -56,7 +55,7 @@ class Linked(BaseTask):
         Those pairs of the requested languages, or of one and English, that have a query.
         """
         languages_read = self._read(data)
-        chosen = [code for code in languages_read if code in ENGLISH or among(code, languages)]
+        chosen = [code for code in languages_read if is_english(code) or among(code, languages)]
         entities = {code: set[int]().union(*languages_read[code].entities) for code in chosen}
         pairs: dict[str, tuple[_Language, list[int], _Language]] = {}
         for a, b in permutations(chosen, 2):

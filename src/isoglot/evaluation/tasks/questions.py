@@ -14,7 +14,7 @@ choose models, prompts and lengths with, and `retrieval/questions` the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -28,23 +28,36 @@ from isoglot.evaluation.tasks.retrieval import cosine_mistakes
 from isoglot.evaluation.vectors import embed_rows, in_role
 from isoglot.search.best import Floats, Ids
 from isoglot.search.exact import neighbours
+from isoglot.search.pairs import Doubles
 
 DEPTH = 10  # places that are judged
-METRICS = (
-    Metric(f"ndcg@{DEPTH}", main=True),
-    Metric("recall@1"),
-    Metric(f"recall@{DEPTH}"),
-    Metric(f"mrr@{DEPTH}"),
-)
-
 # Of each question the relevance of its paragraphs, by their number.
 Relevance = Sequence[Mapping[int, float]]
+
+
+def _dcg(gains: Doubles) -> float:
+    return float(gains @ (1 / np.log2(np.arange(2, len(gains) + 2))))
+
+
+def _reciprocal_rank(found: Doubles, _gains: Doubles) -> float:
+    hits = found > 0
+    return 1 / (int(hits.argmax()) + 1) if hits.any() else 0.0
+
+
+# Metric -> its value for a question, from the relevance (k,) of the paragraphs that it found, best first, and that of
+# its relevant ones, the greatest first.
+MEASURES: dict[Metric, Callable[[Doubles, Doubles], float]] = {
+    Metric(f"ndcg@{DEPTH}", main=True): lambda found, gains: _dcg(found) / _dcg(gains[:DEPTH]),
+    Metric("recall@1"): lambda found, gains: float(found[0] > 0) / len(gains),
+    Metric(f"recall@{DEPTH}"): lambda found, gains: int((found > 0).sum()) / len(gains),
+    Metric(f"mrr@{DEPTH}"): _reciprocal_rank,
+}
 
 
 class Questions(SetTask):
     """Retrieval of paragraphs for questions, in one language (`fra`) and across two (`bem-eng`)."""
 
-    metrics: ClassVar[tuple[Metric, ...]] = METRICS
+    metrics: ClassVar[tuple[Metric, ...]] = (*MEASURES,)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The questions, paragraphs and judgements of each language, or of that of the questions and the paragraphs."""
@@ -69,11 +82,11 @@ class Questions(SetTask):
             nearest = neighbours(asked, searched, DEPTH, metric="cosine").forward_ids
             items = judge(nearest, relevance)
             first, relevant = nearest[:, 0], np.array([min(gains) for gains in relevance])
-            wrong = np.flatnonzero(items[:, 1] == 0)  # recall@1
+            wrong = np.flatnonzero([place not in gains for place, gains in zip(first, relevance, strict=True)])
             texts = questions.texts(), paragraphs.texts()
             details = cosine_mistakes(texts, (asked, searched), wrong, relevant[wrong], first[wrong])
             item_set = item_set_of(questions.texts())
-            for metric, values in zip(METRICS, items.T, strict=True):
+            for metric, values in zip(MEASURES, items.T, strict=True):
                 shown = details if metric.main else ()
                 scores.append(metric.mean_of(self.name, subset, values, item_set=item_set, details=shown))
         yield from scores
@@ -88,16 +101,12 @@ class Questions(SetTask):
 
 
 def judge(answers: Ids, relevance: Relevance) -> Floats:
-    """nDCG, recall at 1, recall and MRR (N, 4) of N questions, from the numbers (N, k) of what each found in order."""
-    discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
+    """Each of `MEASURES` (N, 4) of N questions, from the numbers (N, k) of what each found in order."""
     rows = []
     for ids, gains in zip(answers.tolist(), relevance, strict=True):
-        gained = np.array([gains.get(number, 0.0) for number in ids])
-        ideal = np.sort(list(gains.values()))[::-1][:DEPTH]
-        hits = gained > 0
-        first = 1 / (int(hits.argmax()) + 1) if hits.any() else 0.0
-        ndcg = (gained @ discounts[: len(gained)]) / (ideal @ discounts[: len(ideal)])
-        rows.append((ndcg, hits[0] / len(gains), hits.sum() / len(gains), first))
+        found = np.array([gains.get(number, 0.0) for number in ids])
+        descending = np.sort(list(gains.values()))[::-1]
+        rows.append([measure(found, descending) for measure in MEASURES.values()])
     return np.array(rows, np.float32)
 
 

@@ -5,8 +5,7 @@
 Reads base-pairs, base-groups and base-long.jsonl in OUTPUT, which scripts/base_texts.py writes, and writes there
 
     static-long.jsonl        base-long without its prompts
-    static-paragraphs.jsonl  paragraphs of Wikipedias, more than isoglot-base has, without prompts
-    static-cloze.jsonl       a sentence of each paragraph, and the others
+    static-cloze.jsonl       a sentence of a paragraph of Wikipedias, more than isoglot-base has, and the others
     static-teacher           the model TEACHER, its vectors reduced to 256 dimensions
     static-first             the static model START, turned towards the teacher
 
@@ -37,7 +36,7 @@ from isoglot.encoders.static import StaticEncoder
 
 DIM = 256
 PARAGRAPHS, OF_A_PAGE = 4000, 15
-FITTED = {"pairs": 3000, "groups": 700, "paragraphs": 800}  # texts of each file that the reduction is fitted to
+FITTED = {"pairs": 3000, "groups": 700, "paragraphs": 800}  # texts of each kind that reduction and turn are fitted to
 LETTERS = 400  # of each
 
 
@@ -84,13 +83,11 @@ def main() -> None:
     paragraphs = [
         without_prompts(group) for group in base_texts.paragraphs(words.data, most=PARAGRAPHS, of_a_page=OF_A_PAGE)
     ]
-    write_jsonl(words.output / "static-paragraphs.jsonl", paragraphs)
     write_jsonl(words.output / "static-cloze.jsonl", map(without_prompts, base_texts.cloze(paragraphs)))
     write_jsonl(words.output / "static-long.jsonl", lines(words.output / "base-long.jsonl"))
     draw, texts = random.Random(1), []
     for name, count in FITTED.items():
-        folder, prefix = words.output, "static" if name == "paragraphs" else "base"
-        groups = list(lines(folder / f"{prefix}-{name}.jsonl"))
+        groups = paragraphs if name == "paragraphs" else list(lines(words.output / f"base-{name}.jsonl"))
         texts += [draw.choice(group.texts)[:LETTERS] for group in draw.sample(groups, min(count, len(groups)))]
     teacher = reduce(words.teacher, texts, words.output / "static-teacher")
     turn(words.start, teacher, texts, words.output / "static-first")

@@ -38,9 +38,7 @@ BACKBONE = "multilingual-e5-small"
 PACKAGE = Path(__file__).parents[1]
 SHARES = (0.2, 0.25, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the average
 TOLERANCE = 0.002  # by which no dev score of isoglot-base may be below that of its backbone
-STATIC_SHARE = (
-    0.5  # of the second part of isoglot-static: most that loses no everyday sentences of other sets (docs/log.md)
-)
+STATIC_SHARE = 0.5  # of the second part of isoglot-static: a larger one finds fewer everyday sentences (docs/log.md)
 STATIC_TOKENS = 384  # of a text count in isoglot-static: dev questions find more than with 256 or 128, no more with 512
 FREQUENT = 92_000  # pieces of isoglot-base whose rows have 4 bits a value; the others have 2
 FIRST_SHARE = 0.7  # of the first part of isoglot-base, where its second begins
@@ -167,7 +165,7 @@ class Build:
         return dict(scores[name])
 
     def static(self) -> None:
-        """isoglot-static: trained alone, then with a teacher, isoglot-base before packing; averaged, packed to 4 bits."""
+        """isoglot-static: trained alone, then taught by isoglot-base before packing; averaged, packed to 4 bits."""
         self.base()
         self.train("static")
         self.dev("static/model")

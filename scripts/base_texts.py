@@ -122,8 +122,8 @@ def long_groups(data: Path) -> Iterator[Group]:
             yield Group(tuple(prompt + whole[language] for language in chosen), tuple(chosen))
 
 
-def paragraphs(data: Path) -> Iterator[Group]:
-    """Paragraphs of all dumps, those of a page in a row; every second one as a passage."""
+def paragraphs(data: Path, *, most: int = PARAGRAPHS, of_a_page: int = OF_A_PAGE) -> Iterator[Group]:
+    """Paragraphs of all dumps, `most` of one, those of a page in a row; every second one as a passage."""
     tests = shared_runs(
         {
             str(json_object(text, file=path, line=line)["text"])
@@ -140,7 +140,7 @@ def paragraphs(data: Path) -> Iterator[Group]:
                 continue
             found = 0
             for page in pages(dump, lambda _message: None):
-                if page.namespace or page.redirect or found >= PARAGRAPHS:
+                if page.namespace or page.redirect or found >= most:
                     continue
                 try:
                     read_ = wikitext.read(page.text, dump.names)[0]
@@ -150,7 +150,7 @@ def paragraphs(data: Path) -> Iterator[Group]:
                 if any(overlaps(text, tests) for text in fit):
                     counts["pages with a paragraph of qa-retrieval"] += 1
                     continue
-                for text in fit[:OF_A_PAGE]:
+                for text in fit[:of_a_page]:
                     found += 1
                     yield Group(((PASSAGE if found % 2 else "") + text[: WIDTHS[1]],), (dump.lang,))
             counts["paragraphs"] += found

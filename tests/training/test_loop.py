@@ -21,7 +21,6 @@ from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import best, checkpoint, loop
-from isoglot.training.demo import KNOWN
 from isoglot.training.loop import open_stream
 from isoglot.training.optimizer import AdamW
 from isoglot.training.progress import Status
@@ -538,15 +537,6 @@ def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transfo
         sizes.append(int(stream.next()[0].tokens.lengths.sum()))
         stream.close()
     assert sizes[0] > sizes[1]
-
-
-def test_a_demo_knows_all_that_its_runs_write(project):
-    """Else it could not be run a second time in its folder."""
-    train(load_recipe(project / "tiny.toml", ["steps=2"]), project / "runs" / "pairs")
-    paths = [path for path in (project / "runs").rglob("*") if path.is_file()]
-    written = [path.relative_to(project).as_posix() for path in paths]
-    assert "runs/pairs/data.json" in written
-    assert [name for name in written if not re.fullmatch(KNOWN, name)] == []
 
 
 def test_a_run_begins_from_the_model_that_it_began_from(transformer_recipe, toy_transformer):

@@ -56,7 +56,7 @@ def trained(rank, world, *, objective="info_nce", encoder=None, precision="float
     plain = Twins(*parts) if copies == 2 else parts[0]
     model = divide(plain, CPU) if world > 1 else plain
     limits, norms = StepLimits(16, 40, precision), []
-    stream = Given(objective, plain, rank=rank, world=world, split=split)
+    stream = Given(objective, plain, rank=rank, world=world, split=split, limits=limits)
     stream.waiting, calls, forward = itertools.cycle(stream.batches), itertools.count(), stream.objective.forward
     if every > 1:  # batch has a loss to learn from
         stream.objective.forward = lambda *given: {

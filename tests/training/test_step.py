@@ -18,17 +18,22 @@ from toys import ToyEncoder, take, toy_batch, toy_objective
 
 
 class Given:
-    """A stream that gives batches, of each the rows of every `world`-th group, or as `split` has it."""
+    """A stream that gives batches, of each the rows of every `world`-th group, or as `split` has it.
 
-    def __init__(self, name, encoder, *, rank, world, split=None):
+    With `limits` their chunks are prepared, as in a run.
+    """
+
+    def __init__(self, name, encoder, *, rank, world, split=None, limits=None):
         self.name, self.objective = name, toy_objective(name, encoder)
         batches = [toy_batch([2, 2, 3, 1, 2, 2, 4], seed=seed) for seed in range(2)]
         place = (lambda group: group % world) if split is None or world == 1 else split
         self.batches = [take(batch, (place(batch.group) == rank).nonzero()[:, 0]) for batch in batches]
         self.waiting = iter(self.batches)
+        self.encoder, self.limits = encoder, limits
 
     def next(self):
-        return next(self.waiting), None
+        batch = next(self.waiting)
+        return batch, self.limits and Chunks.of(self.encoder, batch.tokens, self.limits)
 
 
 class Parts(ToyEncoder):

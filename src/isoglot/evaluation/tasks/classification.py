@@ -167,13 +167,13 @@ def _macro_f1(gold: Ids, predicted: Ids) -> float:
 
 
 # Of a topic task besides the accuracy: metric -> its value from gold labels and one classifier's predictions, (N,).
-VALUES: dict[Metric, Callable[[Ids, Ids], float]] = {Metric("f1/macro"): _macro_f1}
+MEASURES: dict[Metric, Callable[[Ids, Ids], float]] = {Metric("f1/macro"): _macro_f1}
 
 
 def scores_of(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[Score]:
-    """The accuracy with its mistakes, then each of `VALUES`, mean over the classifiers and without items."""
+    """The accuracy with its mistakes, then each of `MEASURES`, mean over the classifiers and without items."""
     yield accuracy(task, subset, outcome, details=mistakes(test, outcome))
-    for metric, measure in VALUES.items():
+    for metric, measure in MEASURES.items():
         mean = float(np.mean([measure(outcome.gold, run) for run in outcome.predicted]))
         yield metric.score(task, subset, mean, len(outcome.gold))
 
@@ -219,7 +219,7 @@ def wrong_answers(
 class Labelled(SetTask):
     """A task that learns labels. `learns` are the parts (split, language) that all languages have in common."""
 
-    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, *VALUES)
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, *MEASURES)
     learns: tuple[tuple[str, str], ...] = ()
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:

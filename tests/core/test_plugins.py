@@ -74,7 +74,7 @@ def test_names_of_plugins_are_found_checked_and_listed(acme):
     assert "colon" in READERS
     assert "colon" in [*READERS]
     assert READERS.get("nothing") is None
-    with pytest.raises(RecipeError, match=r"reader 'colon'\.langage: .*'language'"):
+    with pytest.raises(RecipeError, match=r"^'langage': reader colon .*'language'"):
         READERS.check("colon", {"langage": "deu"})
     with pytest.raises(RecipeError, match="'colon'"):
         READERS.check("colom", {})

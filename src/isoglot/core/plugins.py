@@ -77,17 +77,17 @@ class Registry(UserDict[str, T]):
         The message begins with `where`, the place in the recipe, and names the nearest valid name or option.
         """
         noun = self.group.rpartition(".")[2].removesuffix("s")
-        where = where or f"{noun} {quote(name)}"
         if name not in self:
-            raise RecipeError(f"{where}: unknown {noun} {quote(name)}; {nearest(name, self)}")
+            place = f"{where}: " if where else ""
+            raise RecipeError(f"{place}unknown {noun} {quote(name)}; {nearest(name, self)}")
         plugin: Any = self[name]
         names = self.options_of(name)
         for option, value in options.items():
             if option not in names:
-                hint = nearest(option, names)
-                raise RecipeError(f"{where}.{option}: {name} has no such setting (value {quote(value)}); {hint}")
+                place, hint = f"{where}.{option}" if where else quote(option), nearest(option, names)
+                raise RecipeError(f"{place}: {noun} {name} has no such setting (value {quote(value)}); {hint}")
         function = plugin.__init__ if isinstance(plugin, type) else plugin  # type: ignore[misc]
-        check_options(function, options, where=where)
+        check_options(function, options, where=where or f"{noun} {name}")
 
     def _plugins(self) -> dict[str, EntryPoint]:
         return {entry.name: entry for entry in entry_points(group=self.group)}

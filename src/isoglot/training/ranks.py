@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
 
 from isoglot.core.errors import IsoglotError
 from isoglot.data.batch import Batch
@@ -232,7 +231,15 @@ class GradientSum:
                 grads.append(parameter.grad.values())
             elif parameter.grad is not None:
                 grads.append(parameter.grad)
-        return grads, get_total_norm(grads)
+        return grads, joint_norm(grads)
+
+
+def joint_norm(tensors: Sequence[Tensor]) -> Tensor:
+    """The norm of tensors as one vector, on their device; of none, zero. In one operation, where `nn.utils` has many."""
+    if not tensors:
+        return torch.zeros(())
+    total: Tensor = torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(list(tensors))]).float())
+    return total
 
 
 def average_gradients(module: nn.Module) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
 
 from isoglot.core.errors import RecipeError
 from isoglot.encoders.adapters import stack
@@ -136,6 +135,6 @@ class DividedSum(ranks.GradientSum):
         weights = [*parameters]
         grads, norm = super().measure(weight for weight in weights if not ranks.is_divided(weight.grad))
         parts = [cast(Any, weight.grad).to_local() for weight in weights if ranks.is_divided(weight.grad)]
-        squares = get_total_norm(parts).to(self.encoder.device).square()
+        squares = ranks.joint_norm(parts).to(self.encoder.device).square()
         dist.all_reduce(squares)
         return grads + parts, torch.hypot(norm.to(squares.device), squares.sqrt())

@@ -235,7 +235,7 @@ class GradientSum:
 
 
 def joint_norm(tensors: Sequence[Tensor]) -> Tensor:
-    """The norm of tensors as one vector, on their device; of none, zero. In one operation, where `nn.utils` has many."""
+    """The norm of tensors as one vector, on their device; of none, zero. One operation, where torch has many."""
     if not tensors:
         return torch.zeros(())
     total: Tensor = torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(list(tensors))]).float())

@@ -31,7 +31,7 @@ from isoglot.index.origin import Origin, encode_lists, encode_queries
 from isoglot.index.scale import Scale, measure
 from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_index
 from isoglot.index.table import Rows, Table, Vectors
-from isoglot.index.units import Unit, clean, content_of, group, records
+from isoglot.index.units import Unit, clean, content_of, group, make_sentences
 from isoglot.index.view import View
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
@@ -184,7 +184,7 @@ class Index:
         """
         if not isinstance(model, Model | str | Path):
             raise TypeError(f"model is {quote(model)}; pass a model or a model's name")
-        rest = records(sentences, languages, translations, translation_languages, ids)
+        items = make_sentences(sentences, languages, translations, translation_languages, ids)
         place = None if folder is None else Path(folder)
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
@@ -192,12 +192,12 @@ class Index:
             chosen = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
             encoder, origin, is_present = cls._origin_of(place, model, chosen, device)
             check_kind(kind or FLAT, encoder.dim)
-            first = list(islice(rest, 1))  # find wrong files and arguments before the folder is bound to the model
+            first = list(islice(items, 1))  # find wrong files and arguments before the folder is bound to the model
             store = Store(place) if is_present else Store.create(place, origin, kind or FLAT)
             index = cls(store, encoder)
             index._coding = coding
             try:
-                added = index._add(chain(first, rest), kind, progress, encoding, replacing=True)
+                added = index._add(chain(first, items), kind, progress, encoding, replacing=True)
             except BaseException:
                 index.close()
                 raise
@@ -324,9 +324,9 @@ class Index:
         """
         if kind is not None:
             check_kind(kind, self.origin.dim)  # not after sentences were added
-        rows = records(sentences, languages, translations, translation_languages, ids)
+        items = make_sentences(sentences, languages, translations, translation_languages, ids)
         with self._adding, _locked(self.folder):
-            return self._add(rows, kind, progress, replacing=False)
+            return self._add(items, kind, progress, replacing=False)
 
     @check_arguments(sentences="pass a list of sentences")
     def update(
@@ -344,9 +344,9 @@ class Index:
         Only sentences that are not in the entry yet are encoded. Each piece of `tables.ROWS` sentences is changed as a
         whole or not at all. Raises `SearchError` for an id that is passed twice with other content.
         """
-        rows = records(sentences, languages, translations, translation_languages, ids)
+        items = make_sentences(sentences, languages, translations, translation_languages, ids)
         with self._adding, _locked(self.folder):
-            return self._add(rows, None, progress, replacing=True)
+            return self._add(items, None, progress, replacing=True)
 
     @check_arguments()
     def delete(self, ids: str | Iterable[str]) -> int:

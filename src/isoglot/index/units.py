@@ -66,16 +66,16 @@ def _digest(rows: Sequence[Sequence[str]]) -> bytes:
     return sha256(json.dumps(rows).encode()).digest()[:8]
 
 
-def records(sentences: Iterable[str | Sentence], *columns: _Column) -> Iterator[Sentence]:
+def make_sentences(sentences: Iterable[str | Sentence], *columns: _Column) -> Iterator[Sentence]:
     """Sentences with `COLUMNS`, each of which is None, parallel to the sentences, or one value for all."""
     try:
         items = check_texts(sentences)
     except TypeError as error:
         raise TypeError(f"sentences: {error}") from None
-    return _to_sentences(items, dict(zip(COLUMNS, columns, strict=True)))
+    return _combine(items, dict(zip(COLUMNS, columns, strict=True)))
 
 
-def _to_sentences(sentences: Iterable[str | Sentence], columns: Mapping[str, _Column]) -> Iterator[Sentence]:
+def _combine(sentences: Iterable[str | Sentence], columns: Mapping[str, _Column]) -> Iterator[Sentence]:
     parallel = {
         name: repeat(values) if isinstance(values, str) else iter(values)
         for name, values in columns.items()

@@ -37,7 +37,7 @@ from isoglot.index.index import Encoding, next_piece
 from isoglot.index.origin import encode_sentences
 from isoglot.index.structures import Bytes
 from isoglot.index.table import Vectors
-from isoglot.index.units import COLUMNS, Unit, group, records
+from isoglot.index.units import COLUMNS, Unit, group, make_sentences
 from isoglot.model import Model
 from isoglot.model.engine import limit_cores
 from isoglot.scale.shards import range_of
@@ -180,7 +180,7 @@ def _share(
 
 def _pieces(sentences: Iterable[str | Sentence], columns: dict[str, Any]) -> Iterator[list[Unit]]:
     """The pieces in which `Index.build` adds sentences."""
-    return iter(partial(next_piece, group(records(sentences, *columns.values()))), [])
+    return iter(partial(next_piece, group(make_sentences(sentences, *columns.values()))), [])
 
 
 def _complete(folder: Path) -> list[Path]:

@@ -39,17 +39,17 @@ def _dcg(gains: Doubles) -> float:
     return float(gains @ (1 / np.log2(np.arange(2, len(gains) + 2))))
 
 
-def _reciprocal_rank(found: Doubles, _gains: Doubles) -> float:
-    hits = found > 0
+def _reciprocal_rank(answers: Doubles, _gains: Doubles) -> float:
+    hits = answers > 0
     return 1 / (int(hits.argmax()) + 1) if hits.any() else 0.0
 
 
 # Metric -> its value for a question, from the relevance (k,) of the paragraphs that it found, best first, and that of
 # its relevant ones, the greatest first.
 MEASURES: dict[Metric, Callable[[Doubles, Doubles], float]] = {
-    Metric(f"ndcg@{DEPTH}", main=True): lambda found, gains: _dcg(found) / _dcg(gains[:DEPTH]),
-    Metric("recall@1"): lambda found, gains: float(found[0] > 0) / len(gains),
-    Metric(f"recall@{DEPTH}"): lambda found, gains: int((found > 0).sum()) / len(gains),
+    Metric(f"ndcg@{DEPTH}", main=True): lambda answers, gains: _dcg(answers) / _dcg(gains[:DEPTH]),
+    Metric("recall@1"): lambda answers, gains: float(answers[0] > 0) / len(gains),
+    Metric(f"recall@{DEPTH}"): lambda answers, gains: int((answers > 0).sum()) / len(gains),
     Metric(f"mrr@{DEPTH}"): _reciprocal_rank,
 }
 
@@ -104,9 +104,9 @@ def judge(answers: Ids, relevance: Relevance) -> Floats:
     """Each of `MEASURES` (N, 4) of N questions, from the numbers (N, k) of what each found in order."""
     rows = []
     for ids, gains in zip(answers.tolist(), relevance, strict=True):
-        found = np.array([gains.get(number, 0.0) for number in ids])
+        relevance_of_answers = np.array([gains.get(number, 0.0) for number in ids])
         descending = np.sort(list(gains.values()))[::-1]
-        rows.append([measure(found, descending) for measure in MEASURES.values()])
+        rows.append([measure(relevance_of_answers, descending) for measure in MEASURES.values()])
     return np.array(rows, np.float32)
 
 

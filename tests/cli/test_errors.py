@@ -73,6 +73,7 @@ WRONG = [
     ("export m --format onnx -o out", IsoglotError, "only transformers can be exported to ONNX"),
     ("export m -o out.tsv", IsoglotError, "m: is a model; to export it, pass --format onnx"),
     ("export m --format onnx -o out --words int3", IsoglotError, "'int3'"),
+    ("export i -o out.tsv --words int4", OutputError, "i: --words int4 is for a model"),
     ("filter pairs.tsv -o out.jsonl --model m --margin absolut", IsoglotError, r"filter: --margin is .*absolute"),
     ("filter none.tsv -o out.jsonl --model m", CorpusError, r"none\.tsv"),
     ("filter pairs.tsv -o out.tsv --model m", OutputError, r"out\.tsv"),

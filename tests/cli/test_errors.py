@@ -27,6 +27,7 @@ WRONG = [
     (f"{MINE} --budget 1KB", IsoglotError, "too small"),
     (f"{MINE} --threshold 1 --gold a.eng", IsoglotError, "--threshold and --gold"),
     (f"{MINE} --check-language no:thing", IsoglotError, "no:thing"),
+    (f"{MINE.removesuffix('-o out.tsv')} --format moses --languages eng,deu", OutputError, "^-: moses"),
     (f"{MINE} --ids", CorpusError, "a.eng:1: must be an id"),
     ("mine a.eng a.eng --vectors x.npy --vectors a.eng -o out.tsv", CorpusError, "NumPy table"),
     ("mine none.txt b.deu --vectors x.npy --vectors x.npy -o out", CorpusError, "no such file"),

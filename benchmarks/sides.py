@@ -161,7 +161,7 @@ def judge(model: Path, held_out: Path) -> Values:
     import numpy as np
 
     from isoglot.encoders import load
-    from isoglot.encoders.base import encode
+    from isoglot.model import encode
 
     encoder = load(model)
     english, other = (encode(encoder, texts, normalize_embeddings=True) for texts in material.texts_of(held_out))

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import isoglot
-from isoglot.encoders.transformer import POOLINGS, mean
+from isoglot.encoders.pooling import POOLINGS, mean
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import function
 from isoglot.evaluation.scores import read_results

@@ -118,6 +118,28 @@ def test_a_work_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
     assert kill_at_every_change(work, check) > 9
 
 
+def test_a_kill_leaves_all_of_a_finished_work_folder_or_nothing(tmp_path):
+    """What a pass marks as complete is complete, also for a later run that finds it."""
+    names, end = {f"files/pass/{name}" for name in ("0", "1", "complete")}, tmp_path / "end"
+
+    def work():
+        with work_folder(tmp_path / "w", "work", keep=False) as files:
+            (files / "pass").mkdir()
+            for name in names:
+                (tmp_path / "w" / name).write_text("x")
+            end.touch()
+
+    def check():
+        if end.exists():
+            assert {name for name in tree(tmp_path / "w") if name.startswith("files/")} in (names, set())
+        end.unlink(missing_ok=True)
+        with work_folder(tmp_path / "w", "work", keep=False) as files:
+            (files / "a").write_text("x")
+        assert not (tmp_path / "w").exists()
+
+    assert kill_at_every_change(work, check) > 9
+
+
 def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
     def work():
         with temporary_folder(tmp_path / "out") as folder:
@@ -132,7 +154,10 @@ def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
     assert tree(tmp_path) == {".other.0123abcd.tmp/diary": b"mine"}
 
 
-@pytest.mark.parametrize("kind", ["unmarked", "other mark", "strange file", "link", "link in its place"])
+@pytest.mark.parametrize(
+    "kind",
+    ["unmarked", "other mark", "folder as mark", "strange file", "file in its place", "link", "link in its place"],
+)
 def test_a_folder_with_strange_files_is_no_work_folder(tmp_path, kind):
     folder = tmp_path / "w"
     with work_folder(folder, "other work" if kind == "other mark" else "work", keep=True) as files:
@@ -141,6 +166,13 @@ def test_a_folder_with_strange_files_is_no_work_folder(tmp_path, kind):
     (tmp_path / "elsewhere/diary").write_text("mine")
     if kind == "unmarked":
         (folder / MARK).unlink()
+    elif kind == "folder as mark":
+        shutil.rmtree(files)
+        (folder / MARK).unlink()
+        (folder / MARK).mkdir()
+    elif kind == "file in its place":
+        shutil.rmtree(files)
+        files.write_text("mine")
     elif kind == "link":
         (folder / "thesis").symlink_to(tmp_path / "elsewhere")
     elif kind == "link in its place":

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from isoglot.core import environment
-from isoglot.core.errors import IsoglotError
+from isoglot.core.errors import IsoglotError, OutputError
 from isoglot.core.progress import Bar, clock
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ def to_stdout(output: Path, form: str) -> Iterator[Path]:
     if str(output) != "-":
         yield output
         return
+    if form == "moses":
+        raise OutputError("-: moses is several files, and stdout is one; pass --output, such as x.de-en")
     with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
         path = Path(folder) / f"output.{form}"
         yield path

@@ -76,7 +76,7 @@ def index(
     from isoglot.scale import Cluster, index_shards, merge_shards
 
     if merge:
-        others = shard or remove or remove_file or settings.keys() - {"kind"}
+        others = shard or remove or remove_file or columns or settings.keys() - {"kind"}
         if others or len(words or []) > 1:
             raise typer.BadParameter("--merge takes a --kind and, if its folder has moved, the model, and no files")
         on_interrupt("run the same command again to add the rest")
@@ -85,8 +85,8 @@ def index(
         typer.echo(output)
         return
     if remove or remove_file is not None:
-        if words:
-            raise typer.BadParameter("entries are either added or removed; run the command once for each")
+        if words or shard or columns or settings:
+            raise typer.BadParameter("entries are either added or removed, and removed by their ids alone")
         with from_stdin(*([] if remove_file is None else [remove_file])) as lists, Index.open(output) as opened_index:
             read = (line for path in lists for _, line in read_lines(path) if line.strip())
             count = opened_index.delete([*(remove or []), *read])
@@ -364,6 +364,8 @@ def export(
 
     if is_model(Path(source)):
         raise OutputError(f"{source}: is a model; to export it, pass --format onnx")
+    if words is not None:
+        raise OutputError(f"{source}: --words {words} is for a model in ONNX; remove it, or pass --format onnx")
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
     form = output_format(output, stdout | SUFFIXES, given=form)
     with (

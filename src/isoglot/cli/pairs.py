@@ -161,15 +161,9 @@ def filter(
         encoder = open_encoder(model, **loading)
         with Progress("filtering", unit="bytes") as progress:
             counts = filter_file(
-                encoder,
-                source,
-                target,
-                dropped=dropped,
-                languages=languages,
-                columns=columns_of(columns),
-                progress=progress,
-                **settings,
-            )
+                encoder, source, target, dropped=dropped, languages=languages, columns=columns_of(columns),
+                progress=progress, **settings,
+            )  # fmt: skip
     if as_json:
         show_json({"output": str(output), "dropped": dropped and str(dropped), "counts": counts})
     for name, kinds in counts.items():

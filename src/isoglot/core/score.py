@@ -36,7 +36,7 @@ class Score:
 
     value            in its `unit`, never a percentage
     n                number of items: pairs for a language, subsets for an average
-    over             the subsets that an average is over
+    over             the subsets that an average is the plain mean of; a comparison resamples it as that
     items            (n,) or (n, columns), the outcome of each item in the order of the data, if there is one: two
                      encoders can be compared item by item
     statistic        name in `STATISTICS` of the function that computes the value from the items

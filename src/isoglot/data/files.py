@@ -440,16 +440,19 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
     check_output(folder, inputs=inputs, folder=True, whole=True)
     with exclusive(folder):
         mark, files = folder / MARK, folder / _FILES
-        with writing(folder):
+        with writing(mark), writing(files):
             folder.mkdir(parents=True, exist_ok=True)
-            content = mark.read_bytes() if mark.is_file() else b""
-            present = {path.name for path in folder.iterdir()} - {MARK, _LOCK}
-            if content != f"{kind}\n".encode():
-                if content or present:
+            content = mark.read_bytes() if mark.is_file() else None
+            if is_ours := content == f"{kind}\n".encode():
+                remove_temporary_folders(files)
+            parts = {_LOCK: True, MARK: content is not None, _FILES: files.is_dir() and not files.is_symlink()}
+            strange = {path.name for path in folder.iterdir()} - {name for name, is_part in parts.items() if is_part}
+            if not is_ours:
+                if content or strange or parts[_FILES]:
                     problem = f"exists, and this version did not make it as {kind}; choose another folder"
                     raise OutputError(f"{folder}: {problem}, or empty it if nothing there is needed")
                 mark.write_text(f"{kind}\n", encoding="utf-8")
-            if strange := present - (set() if files.is_symlink() else {_FILES}):
+            if strange:
                 raise OutputError(f"{folder}: contains {min(strange)}, which is not part of {kind}; move it away")
             files.mkdir(exist_ok=True)
         done = False
@@ -458,7 +461,10 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
             done = not keep
         finally:
             if done or not any(path.is_file() and path.name[:1] != "." for path in files.rglob("*")):
-                shutil.rmtree(files)  # also after a run that failed before it kept anything
+                # Also after a run that failed before it kept anything. Renamed first: a part of it that a kill left
+                # here would be taken for the whole.
+                removed = files.replace(hidden(files, f"{secrets.token_hex(4)}.tmp"))
+                shutil.rmtree(removed)
                 with suppress(OSError):  # what was added to it meanwhile stays
                     mark.unlink()
                     folder.rmdir()

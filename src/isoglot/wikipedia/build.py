@@ -29,6 +29,7 @@ from typing import Any
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import IsoglotError, RecipeError
+from isoglot.core.progress import Report
 from isoglot.data.files import atomic_folder, atomic_write, check_output, content_digest, exclusive, work_folder
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.wikipedia.entities import (
@@ -58,7 +59,6 @@ from isoglot.wikipedia.wikitext import (
 )
 
 Progress = Callable[[str, int, int], None]  # pass, items done, items in total or 0 if that is not known
-Report = Callable[[str], None]
 
 _FORMAT = 1  # format of the files in the work folder
 _SKIPPED = ("articles ", "paragraphs ")  # counts that are reported

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -164,6 +165,16 @@ def test_equals_the_protocol_in_a_loop(tmp_path):
             cosines = [float((query * other).sum()) for other in index]
             right += cosines.index(max(cosines)) == number
         assert value(scores, "kor-eng", f"accuracy/{metric}") == right / 60
+
+
+def test_pairs_of_two_languages_are_not_one_item_set_whatever_copy_numbers_them(tmp_path):
+    """MTEB's copy numbers its pairs, but pair 1 of German is not the sentence of pair 1 of Korean."""
+    for code in ("deu", "kor"):
+        pairs = ({"sentence1": first, "sentence2": second} for first, second in numbered(code, 2))
+        write(tmp_path / f"Tatoeba/test/{code}-eng.jsonl", "".join(f"{json.dumps(pair)}\n" for pair in pairs))
+    scores = Tatoeba().run(by_text, tmp_path)
+    assert {score.subset for score in scores} == {"deu-eng", "kor-eng", "mean"}
+    assert {score.item_set for score in scores} == {""}
 
 
 def test_directions_differ_and_each_is_divided_by_the_pairs(tmp_path):

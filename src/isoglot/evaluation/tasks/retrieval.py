@@ -82,7 +82,7 @@ MTEB_MEASURES = (*MEASURES, Measure("f1", _f1, first=True))
 
 
 def score_pair(
-    encode: Encode, pair: tuple[str, str], rows: Rows, *, task: str, measures: Sequence[Measure]
+    encode: Encode, pair: tuple[str, str], rows: Rows, *, task: str, measures: Sequence[Measure], item_set: str = ""
 ) -> Iterator[Score]:
     """The scores of N aligned sentences of a pair of languages.
 
@@ -97,7 +97,6 @@ def score_pair(
     ]
     near = neighbours(tables[0], tables[1], max(measure.depth for measure in measures), metric="cosine")
     nearest = first_places(texts[1])[near.forward_ids], first_places(texts[0])[near.backward_ids]
-    item_set = item_set_of(row.id for row in rows) if rows[0].id else ""
     details = []
     for way, answers in zip((1, -1), nearest, strict=True):
         wrong = np.flatnonzero(answers[:, 0] != np.arange(len(answers)))
@@ -189,13 +188,13 @@ class Retrieval(BaseTask):
         in_memory = (("", group) for group in self.groups or ())
         for place, group in read_groups(data, task=self.name) if self.groups is None else in_memory:
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
-            codes = sorted(firsts, key=lambda language: (is_english(language), language))
+            codes = [language for language in firsts if is_english(language) or among(language, languages)]
+            codes.sort(key=lambda language: (is_english(language), language))
             key = item_set_of(group.texts)  # of the whole group, so that it is the same in every pair of languages
             for pair in combinations(codes, 2):
-                if all(is_english(language) or among(language, languages) for language in pair):
-                    rows = pairs.setdefault(pair, [])
-                    texts = firsts[pair[0]], firsts[pair[1]]
-                    rows.append(Row(texts, (place or f"pair {len(rows) + 1}",), id=key))
+                rows = pairs.setdefault(pair, [])
+                texts = firsts[pair[0]], firsts[pair[1]]
+                rows.append(Row(texts, (place or f"pair {len(rows) + 1}",), id=key))
         return {"-".join(pair): (pair, Rows(pairs[pair])) for pair in sorted(pairs)}
 
     def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Rows]]) -> Iterator[Score]:
@@ -206,7 +205,8 @@ class Retrieval(BaseTask):
                 where = f"{self.name} {subset}, language {language}"
                 if language not in warned and warn_of_repeated(rows, side, where=where):
                     warned.add(language)  # once, as a language has many pairs
-            yield from score_pair(encode, pair, rows, task=self.name, measures=MEASURES)
+            item_set = item_set_of(row.id for row in rows)
+            yield from score_pair(encode, pair, rows, task=self.name, measures=MEASURES, item_set=item_set)
 
 
 def cosine_mistakes(

@@ -26,11 +26,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import onnx
+
 import isoglot
 from isoglot.data.files import BUNDLED, atomic_write
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.evaluation.scores import read_results
 from isoglot.model import card, layout
+from isoglot.model.shared import FILE as SHARED
+from isoglot.model.shared import Shared, complete, read_shared
 from isoglot.training import recipe as recipes
 
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
@@ -40,9 +44,9 @@ SHARES = (0.2, 0.25, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the aver
 TOLERANCE = 0.002  # by which no dev score of isoglot-base may be below that of its backbone
 STATIC_SHARE = 0.5  # of the second part of isoglot-static: a larger one finds fewer everyday sentences (docs/log.md)
 STATIC_TOKENS = 384  # of a text count in isoglot-static: dev questions find more than with 256 or 128, no more with 512
-FREQUENT = {BASE: 92_000, SMALL: 40_000}  # pieces whose rows have 4 bits a value; the others have 2.7
+WORDS = {"block": 64, "frequent": 92_000}  # values that share a scale; pieces with 4 bits a value, others have 2.7
+TOKENIZER = ["tokenizer.json.xz", "tokenizer.model"]  # what isoglot-small has from isoglot-base, beside the words
 FIRST_SHARE = 0.7  # of the first part of isoglot-base, where its second begins
-TEACHER_SHARE = 0.4  # the same for the teacher of isoglot-small, chosen before, on a part of the dev data
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
 LICENCES = {
     "opus-tatoeba": "CC BY 2.0 FR", "tatoeba-pairs": "CC BY 2.0 FR", "aosp-strings": "Apache-2.0",
@@ -72,10 +76,9 @@ MODELS = {  # what each is, and what it is bad at
         ],
     ),
     SMALL: (
-        f"Six layers of {BASE} over a smaller vocabulary, distilled from the twelve on translations and paragraphs.",
+        f"Six layers of {BASE} over its word table, distilled from the twelve state by state.",
         [
-            f"Questions to paragraphs and similarity of sentences: far below {BASE} at both.",
-            "Words that are rare in its training text: they are split into shorter pieces than by the backbone.",
+            f"Questions to paragraphs and similarity of sentences: below {BASE} at both.",
             "Languages with few training sentences (see the table), and news in them above all.",
         ],
     ),
@@ -102,19 +105,6 @@ class Build:
         """Train models/RUN, or a file, into the folder RUN, from its newest checkpoint if it was interrupted."""
         trial = ["--set", f"steps={self.steps}"] if self.steps else []
         self.isoglot("train", recipe or f"models/{run}", "--output", run, *trial, makes=f"{run}/model")
-
-    def texts(self) -> list[str]:
-        """The files of the text of models/base, those that scripts/base_texts.py makes among them."""
-        streams = recipes.load("models/base").stages[0].streams
-        paths = dict.fromkeys(source.path.removeprefix("data:") for stream in streams for source in stream.sources)
-        return [str(self.data / path if (self.data / path).exists() else path) for path in paths]
-
-    def trim(self, model: str, folder: str, *, count: int, first: int) -> None:
-        """With the tokens that the text of models/base has `count` times, the `first` of the order, all characters."""
-        limits = ["--minimum-count", str(count), "--first", str(first)]
-        self.isoglot("trim", model, *self.texts(), *limits, "--output", folder, makes=folder)
-        self.log[-1] = shlex.join(["isoglot", "trim", model, "TRAINING-SETS", *limits, "--output", folder])
-        self.log[-1] += "  # TRAINING-SETS: the files of models/base"
 
     def average(self, run: str, start: str, folder: str, *, tolerance: float = 1.0) -> float:
         """Average RUN/model with `start` into a folder, by the share of its weights that is best on dev data.
@@ -189,7 +179,7 @@ class Build:
         self.average("base-long", BACKBONE, "base-averaged", tolerance=TOLERANCE)
         vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
         self.script(*vocabulary, makes="base-trimmed")
-        self.pack("base-trimmed", BASE, block=64, frequent=FREQUENT[BASE])
+        self.pack("base-trimmed", BASE)
 
     def write_recipe(self, name: str) -> None:
         """Write a packaged recipe into OUTPUT, where the files are that it names."""
@@ -197,47 +187,38 @@ class Build:
         with atomic_write(self.output / f"{name}.toml") as file:
             file.write(recipes.text(f"models/{name}"))
 
-    def pack(self, model: str, folder: str, **settings: Any) -> None:
-        """A model as ONNX, by default its layers in 8 bits and its words in 4: `settings` are those of `write_onnx`."""
-        shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    def pack(self, model: str, folder: str) -> None:
+        """A model as ONNX, its layers in 8 bits and its words in 4 or 2.7."""
+        settings = ", ".join(f"{name}={value!r}" for name, value in WORDS.items())
         self.log.append(
             f"python -c \"from isoglot.encoders import load, onnx_export; onnx_export.write_onnx(load('{model}'), "
-            f"'{folder}', name='{folder}', {shown}, compress=True)\""
+            f"'{folder}', name='{folder}', {settings}, compress=True)\""
         )
         if not (self.output / folder).exists():
             encoder = isoglot.load(self.output / model).trainable()
-            write_onnx(encoder, self.output / folder, name=folder, compress=True, **settings)
+            write_onnx(encoder, self.output / folder, name=folder, compress=True, **WORDS)
+
+    def share(self, folder: str, part: str, whole: str) -> None:
+        """A model without what it has in common with isoglot-base, and the whole that both make."""
+        self.log.append(f"# the word table and the tokenizer of {BASE} instead of its own, which are the same")
+        if not (self.output / whole).exists():
+            divide(self.output / folder, self.output / part)
+            with layout.replacing(self.output / whole) as new:
+                complete(self.output / part, self.output / BASE, read_shared(self.output / part), new)
 
     def script(self, name: str, *words: str, makes: str) -> None:
         """Run a script beside this one in OUTPUT, unless what it makes is there; DATA is the folder of the sets."""
         self.log.append(shlex.join(["python", f"scripts/{name}", *words]))
         if not (self.output / makes).exists():
-            given = [
-                part for word in words for part in {"DATA": [str(self.data)], "FILES": self.texts()}.get(word, [word])
-            ]
+            given = [str(self.data) if word == "DATA" else word for word in words]
             subprocess.run([sys.executable, str(PACKAGE / "scripts" / name), *given], cwd=self.output, check=True)
 
     def small(self) -> None:
-        """isoglot-small: six layers of isoglot-base, trimmed, trained, packed; then its layers alone, twice."""
+        """isoglot-small: six layers of isoglot-base that were taught its states, over the same word table."""
         self.base()
-        self.mix("base-long", BACKBONE, TEACHER_SHARE, "small-teacher")
-        self.trim("small-teacher", "small-start", count=90, first=50_000)
-        self.train("small")
-        layers = recipes.load("models/small").encoder.model_dump()["layers"]
-        self.save(f"isoglot.load('small-start', layers={layers})", "small-untrained")
-        self.average("small", "small-untrained", "small-averaged")
-        self.isoglot("convert", "small-averaged", "--output", "small-packed", "--weights", "int4", makes="small-packed")
-        self.train("small-layers")
-        self.average("small-layers", "small-packed", "small-layers-averaged")
-        self.pack("small-layers-averaged", "small-second-packed", block=32)
-        self.save("isoglot.load('small-second-packed').trainable()", "small-second")
-        self.write_recipe("small-long")
-        self.train("small-long", recipe="small-long.toml")
-        changes = {"encoder.model": "small-long/model", "steps": self.steps or 300, "seed": 2}
-        words = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
-        self.isoglot("train", "small-long.toml", "--output", "small-longer", *words, makes="small-longer/model")
-        self.average("small-longer", "small-second", "small-longer-averaged")
-        self.pack("small-longer-averaged", SMALL, block=32, frequent=FREQUENT[SMALL])
+        self.script("small_states.py", "DATA", ".", "base-trimmed", BASE, "small-states", makes="small-states")
+        self.pack("small-states", "small-packed")
+        self.share("small-packed", "small-part", SMALL)
 
     def save(self, expression: str, folder: str) -> None:
         """Save the model that a Python expression makes."""
@@ -264,10 +245,26 @@ class Build:
         card.describe(self.output / name, **facts)
 
 
+def divide(folder: Path, part: Path) -> None:
+    """Copy a model without its tokenizer and word table, and with a note of what it lacks."""
+    shutil.copytree(folder, part, dirs_exist_ok=True)
+    model = onnx.load_model(part / layout.GRAPH)
+    words = [each for each in model.graph.initializer if "word_embeddings" in each.name]
+    for each in words:
+        model.graph.initializer.remove(each)
+    (part / layout.GRAPH).write_bytes(model.SerializeToString(deterministic=True))
+    for name in TOKENIZER:
+        (part / name).unlink()
+    lacking = Shared(model=BASE, files=TOKENIZER, initializers=[each.name for each in words])
+    layout.write_json(part / SHARED, lacking.model_dump())
+
+
 def publish(folder: Path) -> None:
-    """Copy a model into the package and its card into the docs."""
+    """Copy a model into the package, isoglot-small without what isoglot-base has, and its card into the docs."""
     with layout.replacing(PACKAGE / "src" / "isoglot" / "models" / folder.name) as new:
-        shutil.copytree(folder, new, dirs_exist_ok=True)
+        shutil.copytree(folder.parent / "small-part" if folder.name == SMALL else folder, new, dirs_exist_ok=True)
+        for name in (card.README, card.FILE):
+            shutil.copy(folder / name, new / name)
     pages = PACKAGE / "docs" / "models"
     pages.mkdir(exist_ok=True)
     shutil.copy(folder / card.README, pages / f"{folder.name}.md")

@@ -104,7 +104,7 @@ def test_what_cannot_be_repeated_is_rejected(project, toy_static):
     assert not (project / "x.zip").exists()
 
 
-@pytest.mark.parametrize("name", ["paper/mpcl-labse", "cpu/mpcl", "models/small", "demo/pairs", "start/adapter"])
+@pytest.mark.parametrize("name", ["paper/mpcl-labse", "cpu/mpcl", "models/base", "demo/pairs", "start/adapter"])
 def test_the_settings_of_a_recipe_give_the_same_recipe(name):
     recipe = recipes.load(name)
     text = recipes.dumps(settings_of(recipe))

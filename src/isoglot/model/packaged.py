@@ -1,9 +1,10 @@
 """Named models: our own, which are part of this package, and those with weights in other Python packages.
 
-Our own are packed folders with cards in `isoglot/models`, opened in place. Other packages are not imported: their files
-are found through the metadata of the installation, checked against a known SHA-256, converted once into the user's
-cache folder, and are then an ordinary local model. A manifest records what a cached folder was made from and the
-SHA-256 of its files; a folder that disagrees is created again. To use a new version of a package, change its pin in
+Our own are packed folders with cards in `isoglot/models`, opened in place; one that shares the word table of another is
+completed once in the user's cache folder. Other packages are not imported: their files are found through the metadata
+of the installation, checked against a known SHA-256, converted once into the cache folder, and are then an ordinary
+local model. A manifest records what a cached folder was made from and the SHA-256 of its files; a folder that disagrees
+is created again. To use a new version of a package, change its pin in
 pyproject.toml and the digests in packaged.toml together.
 """
 
@@ -22,7 +23,7 @@ from isoglot.core.errors import EncoderError, nearest
 from isoglot.core.plugins import torch_half
 from isoglot.core.toml import tomllib
 from isoglot.data.files import content_digest, digest, exclusive, file_state
-from isoglot.model import card, layout
+from isoglot.model import card, layout, shared
 
 Convert = Callable[[Mapping[str, Path], Path], None]
 
@@ -112,7 +113,7 @@ def models() -> list[PackagedModel]:
             PackagedModel(
                 name, " + ".join(package.name for package in source.packages), source.what, source.dim, source.licence,
                 installed=all(_distribution(package.name) for package in source.packages),
-                cached=_is_valid(place(name), source),
+                cached=_is_valid(place(name), _list_sources(source)),
             )
             for name, source in SOURCES.items()
         ),
@@ -130,27 +131,41 @@ def _describe_included(name: str) -> PackagedModel:
 
 
 def get(name: str) -> Path:
-    """The local folder of a named model: our own in place, others converted into the cache on first use.
+    """The local folder of a named model: our own in place if it is complete, others made in the cache on first use.
 
-    Raises EncoderError if the name is unknown, its package is not installed, or a file is not the expected one.
+    Raises EncoderError if the name is unknown, its package is not installed, or a file is not the expected one;
+    OutputError if the cache can't be written.
     """
     if name in list_models():
-        return INCLUDED / name
+        folder = INCLUDED / name
+        if (lacking := shared.read_shared(folder)) is None:
+            return folder
+        other = INCLUDED / lacking.model
+        parts = [path for each in (folder, other) for path in sorted(each.rglob("*")) if path.is_file()]
+        states = {path.relative_to(INCLUDED).as_posix(): list(file_state(path)) for path in parts}
+        return _make(name, {"isoglot": states}, lambda new: shared.complete(folder, other, lacking, new))
     if name not in SOURCES:
         raise EncoderError(f"unknown packaged model {name!r}; {nearest(name, names())}")
-    source, folder = SOURCES[name], place(name)
-    if _is_valid(folder, source):
+    source = SOURCES[name]
+    sources = _list_sources(source)
+    files = {} if _is_valid(place(name), sources) else _locate_files(name, source)  # an error leaves no cache behind
+    return _make(name, sources, lambda new: source.convert(files, new))
+
+
+def _make(name: str, sources: Mapping[str, Any], make: Callable[[Path], None]) -> Path:
+    """The folder of a model in the cache, made by `make` unless it was made from these sources before."""
+    folder = place(name)
+    if _is_valid(folder, sources):
         return folder
-    files = _locate_files(name, source)
     with exclusive(folder, wait=_WAIT):
-        if _is_valid(folder, source):  # another process has converted it meanwhile
+        if _is_valid(folder, sources):  # another process has made it meanwhile
             return folder
         shutil.rmtree(folder, ignore_errors=True)  # of another converter, or damaged
         with layout.replacing(folder) as new:
-            source.convert(files, new)
+            make(new)
             written = [path for path in new.rglob("*") if path.is_file() and path.name != layout.FILES]
             contents = {str(path.relative_to(new)): [digest(path), file_state(path)] for path in written}
-            manifest = {"converter": CONVERTER, "sources": _list_sources(source), "contents": contents}
+            manifest = {"converter": CONVERTER, "sources": sources, "contents": contents}
             layout.write_json(new / MANIFEST, manifest)
     return folder
 
@@ -164,11 +179,11 @@ def place(name: str) -> Path:
     return environment.cache_folder() / "models" / name
 
 
-def _is_valid(folder: Path, source: Source) -> bool:
+def _is_valid(folder: Path, sources: Mapping[str, Any]) -> bool:
     """Whether the folder was converted from these sources by this version, and no file has changed since."""
     try:
         manifest = layout.read_json(folder / MANIFEST)
-        is_ours = manifest["converter"] == CONVERTER and manifest["sources"] == _list_sources(source)
+        is_ours = manifest["converter"] == CONVERTER and manifest["sources"] == sources
         return is_ours and all(
             list(file_state(folder / name)) == state or content_digest(folder / name) == checksum
             for name, (checksum, state) in manifest["contents"].items()

@@ -16,7 +16,6 @@ import base64
 import hashlib
 import json
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -28,6 +27,7 @@ import numpy as np
 from isoglot.data.tokens import Tokens
 from isoglot.model import configs, packed
 from isoglot.model.tokenizer import SPACE, disable_extras, readable
+from isoglot.model.wire import message, read_fields
 
 FILE = "tokenizer.model"
 
@@ -68,10 +68,10 @@ class PieceTokenizer:
         self.folder = folder
         with configs.reading(folder / FILE):
             table, pieces = _split_table((folder / FILE).read_bytes())
-            unchanged = _message(3, (1, b"identity"), *_AS_THEY_ARE)
+            unchanged = message(3, (1, b"identity"), *_AS_THEY_ARE)
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=pieces + unchanged)
-            named = _message(1, (1, b"<unk>"), (3, _UNKNOWN))  # a model without it is refused
-            changed = _message(3, (2, table), *_AS_THEY_ARE)
+            named = message(1, (1, b"<unk>"), (3, _UNKNOWN))  # a model without it is refused
+            changed = message(3, (2, table), *_AS_THEY_ARE)
             self._normalizer = sentencepiece.SentencePieceNormalizer(model_proto=named + changed)
         self._table, self._digests = table, dict[tuple[int, str], str]()
         count = self._processor.vocab_size()
@@ -201,58 +201,19 @@ def build(state: Mapping[str, Any]) -> bytes | None:
     table = base64.b64decode(steps[0]["precompiled_charsmap"])
     ids = (40, model["unk_id"]), (41, numbers[around[0]]), (42, numbers[around[2]]), (43, _ABSENT)
     pieces = (
-        _message(1, (1, piece.encode()), (2, float(score)), (3, kinds.get(number, _NORMAL)))
+        message(1, (1, piece.encode()), (2, float(score)), (3, kinds.get(number, _NORMAL)))
         for number, (piece, score) in enumerate(vocabulary)
     )
-    settings = _message(2, (3, _UNIGRAM), *ids, (46, around[0].encode()), (47, around[2].encode()))
-    return b"".join([_message(3, (1, b"nmt_nfkc"), (2, table)), *pieces, settings])
+    settings = message(2, (3, _UNIGRAM), *ids, (46, around[0].encode()), (47, around[2].encode()))
+    return b"".join([message(3, (1, b"nmt_nfkc"), (2, table)), *pieces, settings])
 
 
 def _split_table(model: bytes) -> tuple[bytes, bytes]:
     """The table of characters of a model of `build`, and the model without it. Raises ValueError for another model."""
-    if model[:1] != b"\x1a":  # field 3, of bytes
+    settings = next(read_fields(model), None)
+    if settings is None or settings.number != 3:
         raise ValueError("its first field is not the table of characters that isoglot writes there")
-    size, start = _read_varint(model, 1)
-    fields, pieces = model[start : start + size], model[start + size :]
-    _, name = _read_varint(fields, 1)
-    name += fields[1]
-    size, start = _read_varint(fields, name + 1)
-    if fields[name : name + 1] != b"\x12" or start + size != len(fields):  # field 2, of bytes
+    *_, table = read_fields(model, settings.start, settings.end)
+    if table.number != 2:
         raise ValueError("it is incomplete")
-    return fields[start:], pieces
-
-
-# Fields of a protocol buffer
-
-
-def _message(number: int, *fields: tuple[int, int | float | bytes]) -> bytes:
-    content = b"".join(_field(*field) for field in fields)
-    return _field(number, content)
-
-
-def _field(number: int, value: int | float | bytes) -> bytes:
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    if isinstance(value, float):
-        return _varint(number << 3 | 5) + struct.pack("<f", value)
-    return _varint(number << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number and the place behind it."""
-    value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 128:
-            return value, place
+    return model[table.start : table.end], model[settings.end :]

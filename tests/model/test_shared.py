@@ -1,0 +1,81 @@
+"""Models of the package that have their word table and tokenizer from another one."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import isoglot
+from conftest import SENTENCES, build_transformer
+from isoglot.core.errors import EncoderError
+from isoglot.model import layout, packaged
+from isoglot.model.shared import FILE, Shared, read_shared
+
+onnx = pytest.importorskip("onnx", reason="needs the extra `onnx`")
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    """The folders `large`, whole, and `small`, which has another last layer and lacks what it shares with `large`."""
+    from isoglot.encoders.onnx_export import write_onnx
+
+    monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    encoder = build_transformer(normalizes=True).eval()
+    write_onnx(encoder, tmp_path / "models" / "large", name="large")
+    for weight in encoder.backbone.encoder.layer[-1].parameters():
+        weight.data *= 1.5
+    write_onnx(encoder, tmp_path / "whole", name="small")
+    table = [each.name for each in read_graph(tmp_path / "whole").graph.initializer if "word_emb" in each.name]
+    small = tmp_path / "models" / "small"
+    shutil.copytree(tmp_path / "whole", small)
+    (small / "tokenizer.json").unlink()
+    part = read_graph(small)
+    for each in [each for each in part.graph.initializer if each.name in table]:
+        part.graph.initializer.remove(each)
+    onnx.save_model(part, small / layout.GRAPH)
+    shared = Shared(model="large", files=["tokenizer.json"], initializers=table)
+    layout.write_json(small / FILE, shared.model_dump())
+    return tmp_path / "models"
+
+
+def read_graph(folder):
+    return onnx.load_model(folder / layout.GRAPH)
+
+
+def test_a_folder_says_what_it_lacks(models):
+    assert read_shared(models / "small").model == "large"
+    assert read_shared(models / "large") is None
+
+
+def test_a_completed_model_is_the_whole_one(models):
+    whole, model = isoglot.load(models.parent / "whole"), isoglot.load("small")
+    assert (model.encode(SENTENCES) == whole.encode(SENTENCES)).all()
+    assert not (model.encode(SENTENCES) == isoglot.load("large").encode(SENTENCES)).all()
+    assert (model.trainable().encode(SENTENCES) == whole.trainable().encode(SENTENCES)).all()
+    onnx.checker.check_model(read_graph(model.folder))
+    graphs = [read_graph(folder).graph for folder in (model.folder, models.parent / "whole")]
+    first, second = ({each.name: each for each in graph.initializer} for graph in graphs)
+    assert first == second
+    assert not (model.folder / FILE).exists()
+
+
+def test_it_is_completed_once_and_again_when_a_part_is_another(models):
+    folder = isoglot.load("small").folder
+    before = (folder / layout.GRAPH).stat().st_mtime_ns
+    assert isoglot.load("small").folder == folder
+    assert (folder / layout.GRAPH).stat().st_mtime_ns == before
+    (models / "large" / "README.md").write_text("new", encoding="utf-8")
+    isoglot.load("small")
+    assert (folder / layout.GRAPH).stat().st_mtime_ns > before
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("large/" + layout.GRAPH, b"\x3a\x05abc"), ("large/" + layout.GRAPH, b""), (f"small/{FILE}", b'{"model": 3}')],
+)
+def test_a_damaged_part_is_named(models, name, content):
+    (models / name).write_bytes(content)
+    with pytest.raises(EncoderError, match=rf"models/{name}"):
+        isoglot.load("small")

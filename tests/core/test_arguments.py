@@ -172,3 +172,13 @@ def test_options_of_these_kinds_pass():
     options = {"names": ["eng"], "codes": ["eng"], "kinds": ["a"], "columns": {"eng": "text"}, "number": 2}
     for share in ("auto", 0.5, 1):
         check_options(read, {**options, "share": share}, where="here")
+
+
+def test_the_items_of_a_tuple_of_several_kinds_are_left_to_the_function():
+    @check_arguments()
+    def add(*terms: tuple[float, str]) -> Any:
+        return terms
+
+    assert add((1.0, "a"), (2, "b")) == ((1.0, "a"), (2, "b"))
+    with pytest.raises(TypeError, match="terms: must be a list, got float"):
+        add(1.0)

@@ -240,11 +240,11 @@ def _fits_part(value: Any, part: Any) -> bool:
         return isinstance(value, origin)
     if not _KINDS[origin][1](value):
         return False
-    if origin not in (Sequence, Collection) or not get_args(part) or isinstance(value, Iterator):
+    items = [one for one in get_args(part) if one is not ...]  # several of a tuple, whose length the function checks
+    if origin not in (Sequence, Collection) or len(items) != 1 or isinstance(value, Iterator):
         return True
-    item = get_args(part)[0]
-    is_row = any(get_origin(one) for one in parts_of(item))  # rows are data, which the function reads
-    return item is Any or is_row or all(_fits(one, item) for one in value)
+    is_row = any(get_origin(one) for one in parts_of(items[0]))  # rows are data, which the function reads
+    return items[0] is Any or is_row or all(_fits(one, items[0]) for one in value)
 
 
 def _is_several(value: Any) -> bool:
@@ -266,7 +266,7 @@ def _in_words(hint: Any) -> str:
     words: list[str] = []
     for part in parts_of(hint):
         origin = _kind(part)
-        items = get_args(part)[:1] if origin in _LISTS else ()
+        items = get_args(part)[:1] if origin in _LISTS and get_args(part)[1:] in ((), (...,)) else ()
         if origin is Literal:
             words += map(repr, get_args(part))
         elif items and all(_is_kind(one, parts_of(items[0])) for one in parts_of(items[0])):

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from isoglot.core.arguments import as_python, check_arguments
-from isoglot.core.errors import IsoglotError
+from isoglot.core.arguments import as_python, check_arguments, check_options
+from isoglot.core.errors import IsoglotError, RecipeError
 
 
 class Model:
@@ -139,3 +139,46 @@ def test_a_list_in_itself_ends():
     rows: list[Any] = []
     rows.append(rows)
     assert as_python(rows, "x")
+
+
+def read(
+    path: str,
+    *,
+    names: list[str] | None = None,
+    codes: tuple[str, ...] = (),
+    kinds: set[str] = frozenset(),
+    columns: dict[str, str] | None = None,
+    share: Literal["auto"] | float = "auto",
+    number: Literal[1, 2] = 1,
+) -> None:
+    """A reader of another package."""
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *((name, value) for name in ("names", "codes", "kinds") for value in (3, "eng", ["eng", 3])),
+        *(("columns", value) for value in (3, ["eng"], {"eng": 3})),
+        *(("share", value) for value in ("half", True, [0.5])),
+        *(("number", value) for value in (3, "a", True, "1")),
+    ],
+)
+def test_an_option_of_another_kind_is_an_error_with_its_place(option, value):
+    with pytest.raises(RecipeError, match=rf"^here\.{option}: "):
+        check_options(read, {option: value}, where="here")
+
+
+def test_options_of_these_kinds_pass():
+    options = {"names": ["eng"], "codes": ["eng"], "kinds": ["a"], "columns": {"eng": "text"}, "number": 2}
+    for share in ("auto", 0.5, 1):
+        check_options(read, {**options, "share": share}, where="here")
+
+
+def test_the_items_of_a_tuple_of_several_kinds_are_left_to_the_function():
+    @check_arguments()
+    def add(*terms: tuple[float, str]) -> Any:
+        return terms
+
+    assert add((1.0, "a"), (2, "b")) == ((1.0, "a"), (2, "b"))
+    with pytest.raises(TypeError, match="terms: must be a list, got float"):
+        add(1.0)

@@ -236,7 +236,6 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
         ({"output": Output("x", format="xlsx")}, "format is 'xlsx'"),
         ({"languages": "deu"}, "1 languages for 2 sides"),
         ({"filters": Filters(check_language="script")}, "needs the languages"),
-        ({"filters": Filters(check_language="scripts"), "languages": "deu,eng"}, "check_language is 'scripts'"),
         ({"ids": (["a"], ["b"])}, "1 ids for 30 sentences"),
         ({"ids": [GERMAN]}, "1 lists for 2 sides"),
         ({"gold": [(0, 0), (0, 0, 1)]}, r"gold\[1\]: \(0, 0, 1\) is not a pair"),
@@ -250,6 +249,11 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
 def test_wrong_values(options, message):
     with pytest.raises(ValueError, match=message):
         isoglot.mine(None, GERMAN, ENGLISH, **{"vectors": np.ones((2, 30, 3)), **options})
+
+
+def test_a_word_that_is_no_filter_of_languages_is_an_error_at_once():
+    with pytest.raises(ValueError, match="check_language is 'scripts'"):
+        Filters(check_language="scripts")
 
 
 def test_vectors_are_arrays_lists_or_tensors_and_ids_of_any_kind(vectors, pairs):

@@ -264,14 +264,6 @@ def test_what_is_not_a_number_is_never_the_best(reads, tmp_path, evaluation, odd
     json.dumps([choice.records for choice in chooser.choices], allow_nan=False)
 
 
-def test_a_checkpoint_of_a_version_that_kept_nan_goes_on(reads, tmp_path):
-    chooser = selector(tmp_path, {"data": "1"})
-    chooser.restore({"": {"best": float("nan"), "since": 3}})
-    assert (chooser.best, chooser.choices[0].since) == (None, 3)
-    chooser.judge(chooser.choices, Fixed(0.5))
-    assert chooser.best == 0.5
-
-
 @pytest.mark.parametrize(
     ("evaluation", "key"),
     [

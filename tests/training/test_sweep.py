@@ -267,6 +267,17 @@ def test_a_finished_run_is_read_again_only_for_the_same_content(project, changed
     assert sweep(design, project / "new", **settings).columns == first.columns
 
 
+def test_a_finished_run_is_not_read_without_a_file_that_it_read(project):
+    build_tokenizer().save(str(project / "tokenizer.json"))
+    settings = {"data": project, "seeds": 1, "tasks": ["tatoeba"], "report": silent}
+    settings["overrides"] = [f'encoder.tokenizer="{project / "tokenizer.json"}"']
+    design = parse_design({"arms": [{"name": "a", "recipe": str(project / "tiny.toml"), "untrained": True}]})
+    sweep(design, project / "out", **settings)
+    (project / "tokenizer.json").unlink()
+    with pytest.raises(EvaluationError, match="differs in files"):
+        sweep(design, project / "out", **settings)
+
+
 def test_a_model_is_scored_again_when_its_weights_have_changed(project):
     for name, seed in (("model", 1), ("other", 2)):
         StaticEncoder.create(build_tokenizer(), 8, seed=seed).save(project / name)

@@ -57,6 +57,7 @@ _KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
 }
 _DEPTH = 3  # lists of rows of values
 _LISTS = (Sequence, Collection, Iterable)
+_CONTAINERS = {list: Sequence, tuple: Sequence, set: Collection, frozenset: Collection, dict: Mapping}
 LARGEST = 2**32 - 1  # of numbers in a recipe's options: seeds have 32 bits, and every library below accepts it
 
 
@@ -111,8 +112,7 @@ def _check_value(function: str, name: str, value: Any, hint: Any) -> None:
     """Raise ValueError for a value of the right kind that the annotation excludes."""
     if isinstance(value, float) and value != value and hint is not Any:
         raise ValueError(f"{function}: {name}: is NaN; pass a number")
-    words = _choices(hint)
-    if words and value is not None and value not in words:
+    if words := _list_words(value, hint):
         advice = nearest(value, words, otherwise=f"use one of {', '.join(words)}")
         raise ValueError(f"{name} is {quote(value)}; {advice}")
     for extent in ranges_of(hint) if isinstance(value, Real) else ():
@@ -137,11 +137,10 @@ def check_options(function: Callable[..., Any], options: Mapping[str, Any], *, w
     hints = _hints(function)
     for name, value in options.items():
         hint, place = hints.get(name, Any), f"{where}.{name}: {quote(value)}"
-        words = _choices(hint)
-        if words and value not in words:
+        written = Path() if isinstance(value, str) and Path in parts_of(hint) else value
+        if words := _list_words(written, hint):
             raise RecipeError(f"{place} is not one of {', '.join(words)}; {nearest(str(value), words)}")
-        is_path = isinstance(value, str) and Path in parts_of(hint)
-        if not _fits(Path() if is_path else value, hint) or not _has_texts(value):
+        if not _fits(written, hint) or not _has_texts(value):
             raise RecipeError(f"{place} is not {_in_words(hint)}")
         if isinstance(value, int | float) and not abs(value) <= LARGEST:  # also NaN
             raise RecipeError(f"{place} is not finite, or beyond {LARGEST:,}")
@@ -206,16 +205,17 @@ def ranges_of(hint: Any) -> list[Range]:
     return [one for part in parts for one in getattr(part, "__metadata__", ()) if isinstance(one, Range)]
 
 
-def _choices(hint: Any) -> tuple[str, ...]:
-    """The words that an argument may be; none if it may be anything else, except for None."""
-    literals = [part for part in parts_of(hint) if part is not NoneType]
-    return get_args(literals[0]) if [get_origin(part) for part in literals] == [Literal] else ()
+def _list_words(value: Any, hint: Any) -> list[str]:
+    """The words that an argument may be, if the value is not one of them and may not be anything else."""
+    words = [str(word) for part in parts_of(hint) if get_origin(part) is Literal for word in get_args(part)]
+    others = [part for part in parts_of(hint) if get_origin(part) is not Literal]
+    return words if words and str(value) not in words and not any(_fits(value, part) for part in others) else []
 
 
 def _kind(part: Any) -> Any:
     """The class of a part of an annotation; for arrays a name, since NumPy is not imported here."""
     origin = get_origin(part) or part
-    return "array" if getattr(origin, "__name__", "") == "ndarray" else origin
+    return "array" if getattr(origin, "__name__", "") == "ndarray" else _CONTAINERS.get(origin, origin)
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -240,11 +240,11 @@ def _fits_part(value: Any, part: Any) -> bool:
         return isinstance(value, origin)
     if not _KINDS[origin][1](value):
         return False
-    if origin not in (Sequence, Collection) or not get_args(part) or isinstance(value, Iterator):
+    items = [one for one in get_args(part) if one is not ...]  # several of a tuple, whose length the function checks
+    if origin not in (Sequence, Collection) or len(items) != 1 or isinstance(value, Iterator):
         return True
-    item = get_args(part)[0]
-    is_row = any(get_origin(one) for one in parts_of(item))  # rows are data, which the function reads
-    return item is Any or is_row or all(_fits(one, item) for one in value)
+    is_row = any(get_origin(one) for one in parts_of(items[0]))  # rows are data, which the function reads
+    return items[0] is Any or is_row or all(_fits(one, items[0]) for one in value)
 
 
 def _is_several(value: Any) -> bool:
@@ -266,7 +266,7 @@ def _in_words(hint: Any) -> str:
     words: list[str] = []
     for part in parts_of(hint):
         origin = _kind(part)
-        items = get_args(part)[:1] if origin in _LISTS else ()
+        items = get_args(part)[:1] if origin in _LISTS and get_args(part)[1:] in ((), (...,)) else ()
         if origin is Literal:
             words += map(repr, get_args(part))
         elif items and all(_is_kind(one, parts_of(items[0])) for one in parts_of(items[0])):

@@ -216,8 +216,6 @@ def mine(
     filters, computation = filters or Filters(), computation or Computation()
     destination = output if isinstance(output, Output) else Output(output)
     path = None if destination.path is None else Path(destination.path)
-    if isinstance(threshold, str):
-        check_choice("threshold", threshold, ("estimate", "all"))
     check_choice("margin", margin, search.MARGINS)
     check_choice("direction", direction, search.DIRECTIONS)
     formats.check_format(destination.format or "tsv")
@@ -334,15 +332,15 @@ def _open_work(stack: ExitStack, files: Sequence[Path], destination: Output, inp
     return stack.enter_context(work_folder(place, "a work folder of mine", keep=keep, inputs=inputs))
 
 
-def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Callable[[str], bool] | None:
+def _language_filter(
+    check: Literal["script"] | Callable[[str], str] | None, pair: tuple[str, str] | None, at: int
+) -> Callable[[str], bool] | None:
     if check is None:
         return None
     if pair is None:
         raise ValueError("check_language needs the languages of the sides; pass languages, such as 'deu,eng'")
     if check == "script":
         return sentences.in_script_of(pair[at])
-    if not callable(check):
-        raise ValueError(f'check_language is {quote(check)}; pass "script" or a function from text to language code')
     return sentences.match_language(pair[at], check)
 
 

@@ -100,11 +100,11 @@ def sort_headers(folder: Path) -> None:
 
 
 @contextmanager
-def replacing(folder: str | Path) -> Iterator[Path]:
+def replacing(folder: str | Path, *, is_model: bool = True) -> Iterator[Path]:
     """A new folder to write into, which replaces `folder` as a whole when the block ends well.
 
-    A folder inside one that is being written this way is simply made. Raises `OutputError`, before anything is written,
-    for what `prepare` rejects and while another process writes `folder`; later, if it can't be written.
+    A folder inside a model that is being written this way is simply made. Raises `OutputError`, before anything is
+    written, for what `prepare` rejects and while another process writes `folder`; later, if it can't be written.
     """
     path, folder = folder, Path(os.path.realpath(folder))
     if any(folder.is_relative_to(new) for new in _new):
@@ -114,7 +114,8 @@ def replacing(folder: str | Path) -> Iterator[Path]:
     with exclusive(path):
         prepare(path)
         with atomic_folder(path, replace=True) as new, _full_disk_is_oserror():
-            _new.add(new)
+            if is_model:
+                _new.add(new)
             try:
                 yield new
             finally:

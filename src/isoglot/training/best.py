@@ -224,6 +224,4 @@ class Selector:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the state of a checkpoint."""
         for choice in self.choices:
-            best = state[choice.name]["best"]  # NaN in checkpoints of versions that kept one
-            choice.best = best if math.isfinite(choice.cost(best)) else None
-            choice.since = state[choice.name]["since"]
+            choice.best, choice.since = state[choice.name]["best"], state[choice.name]["since"]

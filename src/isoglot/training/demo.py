@@ -45,7 +45,7 @@ def run(
     """
     check_output(output, folder=True, whole=True)
     began = time.monotonic()
-    with layout.replacing(output) as folder:
+    with layout.replacing(output, is_model=False) as folder:  # its runs replace their own models, also later
         _run(folder, resolve(device), report, show or (lambda table: report(to_markdown(table))))
     report(summary(output, time.monotonic() - began))
 

@@ -505,7 +505,8 @@ class _Job:
         recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
         made_of = self.list_inputs(arm, recipe)
         if (folder / "results.json").exists():
-            if changed := differences(made_of, read_record(folder / MADE_OF) or {}):
+            earlier = read_record(folder / MADE_OF) or {}
+            if changed := differences({**dict.fromkeys(earlier), **made_of}, earlier):
                 raise EvaluationError(
                     f"{folder}: contains a run that differs in {', '.join(changed[:3])}; remove it, or choose another "
                     "output"

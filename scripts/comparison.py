@@ -290,8 +290,8 @@ def written(
         parts.append(table("Retrieval by resources of the language", levels, compared, base))
         parts.append(
             f"Levels: sentences of the language in the training data of {design['levels']['model']}, without the word "
-            f"lists {', '.join(design['levels']['words'])}. isoglot-base has text of the same languages, isoglot-small "
-            "of fewer (models/isoglot-small.md); the other models were trained on other data.\n"
+            f"lists {', '.join(design['levels']['words'])}. isoglot-base and isoglot-small have "
+            "text of the same languages; the other models were trained on other data.\n"
         )
     names = dict.fromkeys(name for row in design["quoted"].values() for name in row if name != "from")
     quoted = tuple(

@@ -72,12 +72,14 @@ def step(
     """What a stage does in a step except for the optimiser; `before` is the memory to count from, else at its start."""
     import torch
 
-    from isoglot.data.batching import collate
+    from isoglot.data.batching import Batches, Batching
     from isoglot.data.groups import Group
+    from isoglot.data.table import GroupTable
     from isoglot.training.step import StepLimits, backward
 
     groups = [Group(tuple(pair["texts"]), tuple(pair["langs"])) for pair in pairs]
-    batch = collate(groups, encoder.tokenize)
+    table = GroupTable.build([("pairs", groups)], encoder.tokenize)
+    batch = Batches(table, Batching(size=len(groups)), seed=1).next()
     before, start = memory() if before is None else before, now()
     report = backward(encoder, objective, batch, StepLimits(chunk, WHOLE if chunk == WHOLE else 0))
     with torch.no_grad():

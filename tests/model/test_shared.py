@@ -79,3 +79,11 @@ def test_a_damaged_part_is_named(models, name, content):
     (models / name).write_bytes(content)
     with pytest.raises(EncoderError, match=rf"models/{name}"):
         isoglot.load("small")
+
+
+def test_a_cache_that_cannot_be_written_is_named(models, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(EncoderError, match=r"small: .*file/cache.*ISOGLOT_CACHE"):
+        isoglot.load("small")
+    assert isoglot.load("large").encode(SENTENCES).any()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core import environment
-from isoglot.core.errors import EncoderError, nearest
+from isoglot.core.errors import EncoderError, OutputError, nearest
 from isoglot.core.plugins import torch_half
 from isoglot.core.toml import tomllib
 from isoglot.data.files import content_digest, digest, exclusive, file_state
@@ -133,8 +133,8 @@ def _describe_included(name: str) -> PackagedModel:
 def get(name: str) -> Path:
     """The local folder of a named model: our own in place if it is complete, others made in the cache on first use.
 
-    Raises EncoderError if the name is unknown, its package is not installed, or a file is not the expected one;
-    OutputError if the cache can't be written.
+    Raises EncoderError if the name is unknown, its package is not installed, a file is not the expected one, or the
+    cache can't be written.
     """
     if name in list_models():
         folder = INCLUDED / name
@@ -157,16 +157,19 @@ def _make(name: str, sources: Mapping[str, Any], make: Callable[[Path], None]) -
     folder = place(name)
     if _is_valid(folder, sources):
         return folder
-    with exclusive(folder, wait=_WAIT):
-        if _is_valid(folder, sources):  # another process has made it meanwhile
-            return folder
-        shutil.rmtree(folder, ignore_errors=True)  # of another converter, or damaged
-        with layout.replacing(folder) as new:
-            make(new)
-            written = [path for path in new.rglob("*") if path.is_file() and path.name != layout.FILES]
-            contents = {str(path.relative_to(new)): [digest(path), file_state(path)] for path in written}
-            manifest = {"converter": CONVERTER, "sources": sources, "contents": contents}
-            layout.write_json(new / MANIFEST, manifest)
+    try:
+        with exclusive(folder, wait=_WAIT):
+            if _is_valid(folder, sources):  # another process has made it meanwhile
+                return folder
+            shutil.rmtree(folder, ignore_errors=True)  # of another converter, or damaged
+            with layout.replacing(folder) as new:
+                make(new)
+                written = [path for path in new.rglob("*") if path.is_file() and path.name != layout.FILES]
+                contents = {str(path.relative_to(new)): [digest(path), file_state(path)] for path in written}
+                manifest = {"converter": CONVERTER, "sources": sources, "contents": contents}
+                layout.write_json(new / MANIFEST, manifest)
+    except OutputError as error:
+        raise EncoderError(f"{name}: {error}; set ISOGLOT_CACHE to a folder that can be written") from error
     return folder
 
 

@@ -35,7 +35,7 @@ def test_the_wheel_has_every_file_and_is_small(wheel):
         there = set(archive.namelist())
     assert ours <= there
     assert {Path(name).parts[0] for name in there - ours} == {wheel.name.split("-py3")[0] + ".dist-info"}
-    assert wheel.stat().st_size < 100e6
+    assert wheel.stat().st_size < 90e6
 
 
 @pytest.mark.slow

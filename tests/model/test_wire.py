@@ -33,7 +33,14 @@ def test_fields_are_read_back_in_order(number, fields):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda data: data[:-1], lambda data: b"\x0b" + data, lambda data: data + b"\x12\x7f"]
+    "damage",
+    [
+        lambda data: data[:-1],
+        lambda data: data[:1],
+        lambda data: b"\x0b" + data,
+        lambda data: data + b"\x12\x7f",
+        lambda data: data + b"\x80" * 11,
+    ],
 )
 def test_damaged_messages_are_errors(damage):
     with pytest.raises(ValueError, match="damaged"):

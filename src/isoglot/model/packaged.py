@@ -141,9 +141,8 @@ def get(name: str) -> Path:
         if (lacking := shared.read_shared(folder)) is None:
             return folder
         other = INCLUDED / lacking.model
-        parts = [path for each in (folder, other) for path in sorted(each.rglob("*")) if path.is_file()]
-        states = {path.relative_to(INCLUDED).as_posix(): list(file_state(path)) for path in parts}
-        return _make(name, {"isoglot": states}, lambda new: shared.complete(folder, other, lacking, new))
+        parts = {each.name: digest(each / card.FILE) for each in (folder, other)}  # cards have checksums of all weights
+        return _make(name, parts, lambda new: shared.complete(folder, other, lacking, new))
     if name not in SOURCES:
         raise EncoderError(f"unknown packaged model {name!r}; {nearest(name, names())}")
     source = SOURCES[name]

@@ -42,14 +42,13 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number and the place behind it."""
-    value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
+    """A number and the place behind it. Raises ValueError for one that does not end."""
+    value = 0
+    for count, byte in enumerate(data[place : place + 10]):
+        value |= (byte & 127) << 7 * count
         if byte < 128:
-            return value, place
+            return value, place + count + 1
+    raise ValueError(f"the number at byte {place:,} is damaged")
 
 
 def read_fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Field]:

@@ -1,20 +1,20 @@
 """Six layers that give what the twelve of a teacher give, state by state: where isoglot-small begins.
 
-    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--minutes 48] [--seed 1]
+    python scripts/small_states.py OUTPUT TEACHER START STUDENT [--minutes 48] [--seed 1] [--device cuda]
 
-Reads base-long, base-questions, base-pairs and base-groups.jsonl in OUTPUT, which scripts/base_texts.py writes, and
-writes there the model STUDENT: layers 1, 2, 4, 6, 10 and 12 of START, which is TEACHER in eight bits, with its word
-table, which stays as it is. They are trained so that the states of every token after the last four of them are those
-of the teacher's layers 5, 8, 10 and 12 (the hidden states of TinyBERT, Jiao et al. 2020, eq. 8, without a projection,
-since both are as wide), and the mean of the last states that of the teacher. A text needs no translation and no other
-text, and every token is a target of 384 numbers, where a distilled vector is one for a whole text: this learns from far
-less text.
+Reads the files base-*.jsonl in OUTPUT, which scripts/base_texts.py writes, and writes there the model STUDENT: layers
+1, 2, 4, 6, 10 and 12 of START, which is TEACHER in eight bits, with its word table, which stays as it is. They are
+trained so that the states of every token after the last four of them are those of the teacher's layers 5, 8, 10 and 12
+(the hidden states of TinyBERT, Jiao et al. 2020, eq. 8, without a projection, since both are as wide), and the mean of
+the last states that of the teacher. A text needs no translation and no other text, and every token is a target of 384
+numbers, where a distilled vector is one for a whole text: this learns from far less text.
 
 Deviation: squares are divided by the mean square of the teacher's states, so that all layers count the same, and the
 layers of attention are not compared.
 
 With RANK and WORLD_SIZE in the environment, several processes train together, each on text of its own. The rate falls
-to zero over the minutes given, so how much is learnt depends on the machine.
+to zero over the minutes given, so how much is learnt depends on the machine. On an accelerator a step has ten times the
+text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import os
 import random
 import time
 from collections.abc import Iterator, Sequence
-from itertools import chain, cycle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +35,10 @@ from torch.nn import functional as F
 
 import base_texts
 from isoglot.data.readers import read
-from isoglot.data.tokens import Tokens, pack
+from isoglot.data.tokens import Ids, Tokens, pack, padding_on
 from isoglot.encoders import load
 from isoglot.encoders.bert import Bert
+from isoglot.encoders.device import resolve
 from isoglot.encoders.rounding import for_inference
 from isoglot.encoders.transformer import TransformerEncoder
 
@@ -45,47 +46,44 @@ LAYERS = (1, 2, 4, 6, 10, 12)  # of the teacher, with which the student begins
 MATCHED = ((3, 5), (4, 8), (5, 10), (6, 12))  # layers of the student, and of the teacher, whose states are compared
 POOLED = 5.0  # weight of the squared error of the vectors
 RATE, WARMUP = 1e-3, 40
-TOKENS, CHUNK = 3072, 1024  # of a step of one process; of those that are computed together
-PARAGRAPHS, OF_A_PAGE = 2500, 6
-BIBLE = 0.3  # of its verses
+TOKENS, CHUNK = 3072, 1024  # of a step of one process on a CPU; of those that are computed together
+ACCELERATED = 10  # times as many of both on an accelerator
+BLOCK = 256  # texts that are tokenized together
 SHARES = {"paragraphs": 0.3, "long": 0.2, "questions": 0.08, "pairs": 0.22, "groups": 0.2}  # of the tokens
-GROUPS = ("mozilla-www", "storybooks", "hornmt", "xcopa")
 PROMPTED = 0.1  # of sentences as queries, and of others as passages
 
 
-def texts(data: Path, beside: Path) -> dict[str, list[str]]:
-    """Texts of each kind in SHARES."""
-
-    def lines(path: Path) -> list[str]:
-        return [text for group in read("jsonl", path, on_unknown_language="skip") for text in group.texts]
-
-    draw = random.Random(0)
-    paragraphs = base_texts.paragraphs(data, most=PARAGRAPHS, of_a_page=OF_A_PAGE)
-    verses = [text for text in lines(data / "bible" / "groups.jsonl.xz") if draw.random() < BIBLE]
-    sets = chain.from_iterable(lines(data / name / "groups.jsonl.xz") for name in GROUPS)
-    return {
-        "paragraphs": [text for group in paragraphs for text in group.texts],
-        "groups": [*sets, *lines(beside / "base-groups.jsonl"), *verses],
-    } | {name: lines(beside / f"base-{name}.jsonl") for name in ("long", "questions", "pairs")}
+def texts(folder: Path, kind: str) -> list[str]:
+    """The sentences, paragraphs or questions of a file of scripts/base_texts.py."""
+    groups = read("jsonl", folder / f"base-{kind}.jsonl", on_unknown_language="skip")
+    return [text for group in groups for text in group.texts]
 
 
-def batches(kinds: dict[str, list[str]], student: TransformerEncoder, draw: random.Random) -> Iterator[Tokens]:
-    """Tokens of about TOKENS of text, each kind with its share; a part of the sentences with a prompt."""
-    for kind in kinds.values():
-        draw.shuffle(kind)
-    endless = {name: cycle(kind) for name, kind in kinds.items()}
+def rows(kind: str, texts: list[str], student: TransformerEncoder, draw: random.Random) -> Iterator[Ids]:
+    """The tokens of one text after another without end, in a new order each time; some sentences have a prompt."""
     while True:
-        batch = []
-        for name, share in SHARES.items():
-            left = share * TOKENS
+        draw.shuffle(texts)
+        for start in range(0, len(texts), BLOCK):
+            block = texts[start : start + BLOCK]
+            if kind in ("pairs", "groups"):
+                block = [base_texts.prompted(text, draw, PROMPTED) for text in block]
+            tokens = student.tokenize(block, prompt="")
+            yield from np.split(tokens.ids, tokens.lengths.cumsum()[:-1])
+
+
+def batches(
+    kinds: dict[str, list[str]], student: TransformerEncoder, draw: random.Random, size: int
+) -> Iterator[Tokens]:
+    """Tokens of about `size` of text, each kind with its share."""
+    endless = {kind: rows(kind, texts, student, draw) for kind, texts in kinds.items()}
+    while True:
+        batch: list[Ids] = []
+        for kind, share in SHARES.items():
+            left = share * size
             while left > 0:
-                text = next(endless[name])
-                if name in ("pairs", "groups"):
-                    place = draw.random() / PROMPTED
-                    text = (base_texts.QUERY if place < 1 else base_texts.PASSAGE if place < 2 else "") + text
-                left -= float(student.tokenize([text], prompt="").lengths[0])
-                batch.append(text)
-        yield student.tokenize(batch, prompt="")
+                batch.append(next(endless[kind]))
+                left -= len(batch[-1])
+        yield Tokens(np.concatenate(batch), np.array([len(row) for row in batch]))
 
 
 def loss(students: Sequence[Tensor], teachers: Sequence[Tensor], mask: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,22 +104,23 @@ def loss(students: Sequence[Tensor], teachers: Sequence[Tensor], mask: Tensor, s
     return torch.stack(errors), (ours - theirs).square().sum()
 
 
-def step(student: Bert, teacher: Bert, tokens: Tokens, pad: int) -> list[float]:
+def step(student: TransformerEncoder, teacher: TransformerEncoder, tokens: Tokens, chunk: int) -> Tensor:
     """Add the gradients of a batch; the errors of its states and of its vectors."""
-    total = int(tokens.lengths.sum())
-    errors = torch.zeros(len(MATCHED) + 1)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        for rows in pack(tokens.lengths, CHUNK):
-            ids, padding = (part if part is None else torch.from_numpy(part) for part in tokens.select(rows).pad(pad))
-            mask = torch.ones(ids.shape) if padding is None else padding.float()
+    total, device = int(tokens.lengths.sum()), student.device
+    errors = torch.zeros(len(MATCHED) + 1, device=device)
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        for rows in pack(tokens.lengths, chunk, padding=padding_on(device)):
+            table = student.prepared(tokens.select(rows)).table
+            ids, padding = (part if part is None else part.to(device, non_blocking=True) for part in table)
+            mask = torch.ones(ids.shape, device=device) if padding is None else padding.float()
+            inputs = {"input_ids": ids, "attention_mask": padding, "output_hidden_states": True}
             with torch.no_grad():
-                targets = teacher(input_ids=ids, attention_mask=padding, output_hidden_states=True).hidden_states
-            states = student(input_ids=ids, attention_mask=padding, output_hidden_states=True).hidden_states
-            of_states, of_vectors = loss(states, targets, mask, mask.sum() / total)
+                targets = teacher.backbone(**inputs).hidden_states
+            of_states, of_vectors = loss(student.backbone(**inputs).hidden_states, targets, mask, mask.sum() / total)
             of_vectors = of_vectors / len(tokens)
             (of_states.sum() + POOLED * of_vectors).backward()
             errors += torch.cat([of_states, of_vectors[None]]).detach()
-    return errors.tolist()
+    return errors
 
 
 def train(student: TransformerEncoder, teacher: TransformerEncoder, feed: Iterator[Tokens], minutes: float) -> None:
@@ -131,9 +130,10 @@ def train(student: TransformerEncoder, teacher: TransformerEncoder, feed: Iterat
         torch.distributed.init_process_group("gloo")
     assert isinstance(student.backbone, Bert)
     weights = [weight for weight in student.backbone.encoder.layer.parameters() if weight.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01, betas=(0.9, 0.98), fused=True)
     begun, done, tokens, recent = time.monotonic(), torch.zeros(()), 0, []
-    number = 0
+    number, ahead = 0, ThreadPoolExecutor(1)
+    following = ahead.submit(next, feed)
     while done < 1:
         number += 1
         done.fill_((time.monotonic() - begun) / 60 / minutes)
@@ -142,9 +142,9 @@ def train(student: TransformerEncoder, teacher: TransformerEncoder, feed: Iterat
         for group in optimizer.param_groups:
             group["lr"] = RATE * min(1.0, number / WARMUP) * max(0.0, 1 - float(done))
         optimizer.zero_grad(set_to_none=True)
-        batch = next(feed)
+        batch, following = following.result(), ahead.submit(next, feed)
         tokens += int(batch.lengths.sum())
-        recent.append(step(student.backbone, teacher.backbone, batch, student.pad))
+        recent.append(step(student, teacher, batch, CHUNK * scale(student.device)))
         if processes > 1:
             gradients = torch.cat([weight.grad.flatten() for weight in weights])
             torch.distributed.all_reduce(gradients)
@@ -153,30 +153,39 @@ def train(student: TransformerEncoder, teacher: TransformerEncoder, feed: Iterat
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         if number % 20 == 0 and rank == 0:
-            means = " ".join(f"{mean:.4f}" for mean in np.mean(recent[-20:], axis=0))
+            means = " ".join(f"{mean:.4f}" for mean in torch.stack(recent[-20:]).mean(0).tolist())
             print(f"step {number}, {processes * tokens:,} tokens, {100 * float(done):.0f} %: {means}", flush=True)
+    ahead.shutdown()
+
+
+def scale(device: torch.device) -> int:
+    """How many times the text of a step on a CPU."""
+    return 1 if device.type == "cpu" else ACCELERATED
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("teacher")
     parser.add_argument("start")
     parser.add_argument("student")
     parser.add_argument("--minutes", type=float, default=48.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
     words = parser.parse_args()
     torch.manual_seed(words.seed)
     torch.set_num_threads(1)
-    teacher = for_inference(load(words.output / words.teacher).trainable().eval(), "bfloat16")
+    device = resolve(words.device)
+    teacher = for_inference(load(words.output / words.teacher).trainable().to(device).eval(), "bfloat16")
     student = load(words.output / words.start, layers=LAYERS, dropout=0.0, freeze_embeddings=True).trainable()
+    student = student.to(device)
     student.backbone.embeddings.requires_grad_(False)
     draw = random.Random(100 * words.seed + int(os.environ.get("RANK", "0")))
-    feed = batches(texts(words.data, words.output), student, draw)
+    kinds = {kind: texts(words.output, kind) for kind in SHARES}
+    feed = batches(kinds, student, draw, TOKENS * scale(device))
     train(student.train(), teacher, feed, words.minutes)
     if os.environ.get("RANK", "0") == "0":
-        student.eval().save(words.output / words.student)
+        student.cpu().eval().save(words.output / words.student)
 
 
 if __name__ == "__main__":

@@ -149,3 +149,14 @@ def test_rmsprop_refuses_a_row_sparse_table_before_it_moves_anything():
 def test_settings_that_do_not_go_together(given, words):
     with pytest.raises(ValueError, match=words):
         OptimizerSettings(lr=1.0, **given)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "rmsprop"])
+def test_a_step_counts_as_a_change_of_the_weights(kind):
+    """Copies for inference are made anew when it does: torch's fused step alone does not count."""
+    layer = nn.Linear(4, 3)
+    optimizer = build([layer], OptimizerSettings(kind=kind, lr=0.1))
+    layer(torch.ones(1, 4)).sum().backward()
+    before = [weight._version for weight in layer.parameters()]
+    optimizer.step()
+    assert all(weight._version > version for weight, version in zip(layer.parameters(), before, strict=True))

@@ -11,6 +11,7 @@ making the files in OUTPUT that its recipes read and that no data set holds:
     wikipedia/entity_vectors.npy      a model's vectors of the names of these territories
     wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
     joined/tatoeba.jsonl              the pairs of Tatoeba joined into groups, those of at least four languages
+    joined/english.jsonl              the same in the languages KEPT, those of at least four with English among them
 
 Those of Wikipedia need `pip install "isoglot[wikipedia]"`.
 """
@@ -24,6 +25,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import territories
@@ -32,6 +35,8 @@ from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.core.toml import tomllib
 from isoglot.data.entity_vectors import align, write_vectors
 from isoglot.data.files import BUNDLED, atomic_write, read_lines
+from isoglot.data.filters import select_languages
+from isoglot.data.groups import Group
 from isoglot.data.join import join
 from isoglot.data.readers.aligned import read_folder
 from isoglot.data.readers.entities import SENTENCES, TABLE
@@ -53,6 +58,7 @@ DUMPS = (
 LARGEST = "wiki-xml-7lang/viwiki-truncated-100k.xml.xz"
 TITLES = "titles.tsv"
 TATOEBA, MORE_TATOEBA = "opus-tatoeba-v2021-08-07", "tatoeba-pairs/pairs.jsonl.xz"
+KEPT = ("eng", "ara", "cmn", "deu", "fin", "fra", "hin", "ind", "ita", "jpn", "nld", "pol", "rus", "spa", "swh", "tur")
 
 
 def prepare(design: Design, data: Path, output: Path) -> None:
@@ -82,8 +88,15 @@ def prepare(design: Design, data: Path, output: Path) -> None:
             print("training Wikipedia2Vec", file=sys.stderr, flush=True)
             train_entities(data, output / path.parent, output)
         elif str(path) == "joined/tatoeba.jsonl":
-            pairs = [*read_folder(data / TATOEBA, sets="*", skip_empty=True), *read_jsonl(data / MORE_TATOEBA)]
-            write_jsonl(path, (group for group in join(pairs) if len(set(group.langs)) >= 4))
+            write_jsonl(path, (group for group in join_tatoeba(data) if len(set(group.langs)) >= 4))
+        elif str(path) == "joined/english.jsonl":
+            groups = select_languages(join_tatoeba(data), KEPT, counts=Counter())
+            write_jsonl(path, (group for group in groups if len(langs := set(group.langs)) >= 4 and "eng" in langs))
+
+
+def join_tatoeba(data: Path) -> Iterator[Group]:
+    """The groups that the pairs of Tatoeba make where they share sentences."""
+    return join([*read_folder(data / TATOEBA, sets="*", skip_empty=True), *read_jsonl(data / MORE_TATOEBA)])
 
 
 def mine_negatives(data: Path, path: Path) -> None:

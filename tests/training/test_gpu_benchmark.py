@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,8 @@ def test_the_table_has_what_was_computed(benchmark, toy_transformer, tmp_path, c
     encoder.save(tmp_path / "model")
     texts = [f"the cat and dog number {row}" + " again" * (row % 5) for row in range(40)]
     (tmp_path / "texts.txt").write_text("\n".join(texts))
-    monkeypatch.setattr(benchmark, "measure", lambda work, device, rounds: (work(), (0.5, 1.25, "–"))[1])
+    figures = (0.5, 1.25, "–")
+    monkeypatch.setattr(benchmark, "measure", lambda works, device, rounds: [(work(), figures)[1] for work in works])
     words = [str(tmp_path / "model"), str(tmp_path / "texts.txt"), "--device", "cpu", "--batch", "8", "--peak", "1e-6"]
     words += ["--search", "300", "--search-peak", "2e-5"]
     benchmark.main(words)
@@ -52,8 +54,10 @@ def test_the_table_has_what_was_computed(benchmark, toy_transformer, tmp_path, c
 
 def test_it_measures(benchmark):
     calls = []
-    seconds, gigabytes, waits = benchmark.measure(lambda: calls.append(1), benchmark.torch.device("cpu"), 3)
-    assert len(calls) == 4  # the first is not timed
-    assert seconds > 0
-    assert gigabytes > 0.01
-    assert waits == "–"
+    works = [partial(calls.append, name) for name in "ab"]
+    measured = benchmark.measure(works, benchmark.torch.device("cpu"), 3)
+    assert calls == ["a", "b"] * 4  # in turns; the first of each is not timed
+    for seconds, gigabytes, waits in measured:
+        assert seconds > 0
+        assert gigabytes > 0.01
+        assert waits == "–"

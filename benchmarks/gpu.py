@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -140,8 +140,8 @@ def peer(folder: str, precision: str, device: torch.device, english: list[str], 
     return partial(model.encode, batch_size=256, show_progress_bar=False), step
 
 
-def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) -> list[str]:
-    """The rows of the table: inference, training and search."""
+def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) -> Iterator[str]:
+    """The rows of the table, one after another: inference, training and search."""
     device, precision = encoder.device, settle(options.precision, encoder.device)
     limits = StepLimits.on(device, chunk=None, graph=options.graph_tokens, precision=precision)
     batch = pairs(encoder, texts[: 2 * options.batch])
@@ -167,16 +167,14 @@ def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) ->
             Work("the same by sentence-transformers", distinct, every, 1, "–", partial(encode_by_peer, texts))
         )
         training.append(Work("the same by sentence-transformers", len(batch), real, 3, "–", step_by_peer))
-    lines = []
     for works in (encoding, training):
         measured = measure([work.run for work in works], device, options.rounds)
         for work, (seconds, gigabytes, waited) in zip(works, measured, strict=True):
             rate = work.passes * work_of_token(encoder) * work.tokens / seconds / 1e12
             share = f"{rate / options.peak:.1%}" if options.peak else "–"
             figures = f"{work.sentences / seconds:,.0f} | {work.tokens / seconds:,.0f} | {rate:.3g} | {share}"
-            lines.append(f"| {work.name} | {figures} | {work.padding} | {gigabytes:.2f} | {waited} |")
-    lines.append(search_row(options.search, encoder.dim, device, options.search_peak))
-    return lines
+            yield f"| {work.name} | {figures} | {work.padding} | {gigabytes:.2f} | {waited} |"
+    yield search_row(options.search, encoder.dim, device, options.search_peak)
 
 
 def search_row(size: int, dim: int, device: torch.device, peak: float) -> str:
@@ -210,7 +208,9 @@ def main(given: Sequence[str] | None = None) -> None:
         raise SystemExit(f"{options.texts}: {len(texts)} sentences; --batch {options.batch} needs {2 * options.batch}")
     kind = torch.cuda.get_device_name(encoder.device) if encoder.device.type == "cuda" else str(encoder.device)
     print(f"{options.model} on {kind}, {settle(options.precision, encoder.device)}, PyTorch {torch.__version__}\n")
-    print("\n".join([HEAD, "|---|" + "---:|" * 7, *rows(encoder, texts, options)]))
+    print(HEAD, "|---|" + "---:|" * 7, sep="\n")
+    for row in rows(encoder, texts, options):
+        print(row, flush=True)
 
 
 if __name__ == "__main__":

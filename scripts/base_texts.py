@@ -5,8 +5,7 @@
 Writes into OUTPUT, the folder of the run, the same files on every call:
 
     base-pairs.jsonl       Tatoeba: so many pairs of each language; where a sentence has an English translation, that
-    base-groups.jsonl      groups of SETS in some of their languages, tico-19-more without the rows of tico-19, and
-                           the questions of AfriQA
+    base-groups.jsonl      tico-19-more without the rows of tico-19, and the questions of AfriQA
     base-long.jsonl        runs of verses of `bible` and pages of `storybooks`, a third as passages, with their prompt
     base-paragraphs.jsonl  paragraphs of Wikipedias, alone in their groups, half of them as passages
     base-questions.jsonl   questions of AfriQA and Tatoeba, with their prompt
@@ -32,25 +31,18 @@ from isoglot.data.filters import normalise, remove_leaks, test_sentences
 from isoglot.data.groups import Group
 from isoglot.data.readers import read
 from isoglot.data.readers.jsonl import write_jsonl
-from isoglot.data.sets.catalogue import find
 from isoglot.wikipedia import wikitext
 from isoglot.wikipedia.dump import open_dump, pages
 
 QUERY, PASSAGE = "query: ", "passage: "
-PAIRS = 4000  # of a language, of those with English and again of those without
+PAIRS = 800  # of a language, of those with English and again of those without
 LINES = 5  # verses or pages that make a long text
-LONG = 10  # languages of a long group, drawn from those of all its lines
+LONG = 14  # languages of a long group, drawn from those of all its lines
 WIDTHS = (200, 1600)  # letters of a paragraph
-PARAGRAPHS = 6000  # of a dump
-OF_A_PAGE = 25
+PARAGRAPHS = 450  # of a dump
+OF_A_PAGE = 4
 RUN, STEP = 40, 16  # letters of a shared run; every 16th begins one in the tests
-QUESTIONS = 20000
-LANGUAGES = 8  # of a group, drawn
-SETS = {  # groups of each at most
-    "aosp-strings": 4000, "mozilla-www": 3000, "wiki-apps-osm": 1300, "bible": 6000, "xcopa": 1800, "storybooks": 4700,
-    "hornmt": 2000, "tico-19-more": 3000, "oldi-seed": 6200, "ud-pud": 1000, "indian-parallel": 6000,
-    "korean-bitext": 4000, "nusa-kalimat": 3000, "nusax": 1000, "cldr-annotations": 600, "gatitos": 1000,
-}  # fmt: skip
+QUESTIONS = 6000
 ENDS = re.compile(r"(?<=[.!?।։])\s+|(?<=[。！？])")  # of sentences, about
 SENTENCE = 20  # letters
 
@@ -92,25 +84,11 @@ def keyed(english: str, text: str, language: str) -> Group:
 
 
 def groups(data: Path) -> Iterator[Group]:
-    """Groups of SETS, each in English and some other languages, and questions with their translations."""
-    draw = random.Random(5)
+    """Groups of tico-19-more that share no English with tico-19, and questions with their translations."""
     known = {normalise(text) for path in sorted((data / "tico-19").rglob("*.en.xz")) for _, text in read_lines(path)}
-    for name, most in SETS.items():
-        reader, path, options = find(name).source_in(data)
-        unknown = {"on_unknown_language": "skip"} if reader == "jsonl" else {}
-        whole = [
-            group
-            for group in read(reader, path, **options, **unknown)
-            if name != "tico-19-more" or not known.intersection(map(normalise, group.texts))
-        ]
-        for group in draw.sample(whole, min(most, len(whole))):
-            places = [place for place, language in enumerate(group.langs) if language != "eng"]
-            english = [place for place, language in enumerate(group.langs) if language == "eng"][:1]
-            chosen = [*english, *draw.sample(places, min(LANGUAGES, len(places)))]
-            if len(chosen) > 1:
-                yield Group(
-                    tuple(group.texts[place] for place in chosen), tuple(group.langs[place] for place in chosen)
-                )
+    for group in read("jsonl", data / "tico-19-more" / "groups.jsonl.xz", on_unknown_language="skip"):
+        if not known.intersection(map(normalise, group.texts)):
+            yield group
     yield from afriqa(data)
 
 
@@ -144,8 +122,8 @@ def long_groups(data: Path) -> Iterator[Group]:
             yield Group(tuple(prompt + whole[language] for language in chosen), tuple(chosen))
 
 
-def paragraphs(data: Path) -> Iterator[Group]:
-    """Paragraphs of all dumps, PARAGRAPHS of one at most, those of a page in a row; every second one as a passage."""
+def paragraphs(data: Path, *, most: int = PARAGRAPHS, of_a_page: int = OF_A_PAGE) -> Iterator[Group]:
+    """Paragraphs of all dumps, `most` of one, those of a page in a row; every second one as a passage."""
     tests = shared_runs(
         {
             str(json_object(text, file=path, line=line)["text"])
@@ -162,7 +140,7 @@ def paragraphs(data: Path) -> Iterator[Group]:
                 continue
             found = 0
             for page in pages(dump, lambda _message: None):
-                if page.namespace or page.redirect or found >= PARAGRAPHS:
+                if page.namespace or page.redirect or found >= most:
                     continue
                 try:
                     read_ = wikitext.read(page.text, dump.names)[0]
@@ -172,7 +150,7 @@ def paragraphs(data: Path) -> Iterator[Group]:
                 if any(overlaps(text, tests) for text in fit):
                     counts["pages with a paragraph of qa-retrieval"] += 1
                     continue
-                for text in fit[:OF_A_PAGE]:
+                for text in fit[:of_a_page]:
                     found += 1
                     yield Group(((PASSAGE if found % 2 else "") + text[: WIDTHS[1]],), (dump.lang,))
             counts["paragraphs"] += found
@@ -204,12 +182,6 @@ def dumps(data: Path) -> list[str]:
     large += [str(data / "wiki-it-sample" / "it" / "small-dump.xml.gz")]
     large += [str(path) for path in sorted(samples.glob("enwiki-latest*")) + sorted(samples.glob("smallwiki*"))]
     return large + small
-
-
-def prompted(text: str, draw: random.Random, share: float) -> str:
-    """A text: as a query in `share` of the cases, as a passage in as many."""
-    place = draw.random() / share
-    return (QUERY if place < 1 else PASSAGE if place < 2 else "") + text
 
 
 def clean(text: str) -> bool:

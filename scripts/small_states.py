@@ -1,13 +1,14 @@
 """Six layers that give what the twelve of a teacher give, state by state: where isoglot-small begins.
 
-    python scripts/small_states.py OUTPUT TEACHER START STUDENT [--minutes 48] [--seed 1] [--device cuda]
+    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--minutes 48] [--seed 1] [--device cuda]
 
-Reads the files base-*.jsonl in OUTPUT, which scripts/base_texts.py writes, and writes there the model STUDENT: layers
-1, 2, 4, 6, 10 and 12 of START, which is TEACHER in eight bits, with its word table, which stays as it is. They are
-trained so that the states of every token after the last four of them are those of the teacher's layers 5, 8, 10 and 12
-(the hidden states of TinyBERT, Jiao et al. 2020, eq. 8, without a projection, since both are as wide), and the mean of
-the last states that of the teacher. A text needs no translation and no other text, and every token is a target of 384
-numbers, where a distilled vector is one for a whole text: this learns from far less text.
+Reads base-long, base-questions, base-pairs and base-groups.jsonl in OUTPUT, which scripts/base_texts.py writes, and
+writes there the model STUDENT: layers 1, 2, 4, 6, 10 and 12 of START, which is TEACHER in eight bits, with its word
+table, which stays as it is. They are trained so that the states of every token after the last four of them are those
+of the teacher's layers 5, 8, 10 and 12 (the hidden states of TinyBERT, Jiao et al. 2020, eq. 8, without a projection,
+since both are as wide), and the mean of the last states that of the teacher. A text needs no translation and no other
+text, and every token is a target of 384 numbers, where a distilled vector is one for a whole text: this learns from far
+less text.
 
 Deviation: squares are divided by the mean square of the teacher's states, so that all layers count the same, and the
 layers of attention are not compared.
@@ -25,6 +26,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -49,14 +51,27 @@ RATE, WARMUP = 1e-3, 40
 TOKENS, CHUNK = 3072, 1024  # of a step of one process on a CPU; of those that are computed together
 ACCELERATED = 10  # times as many of both on an accelerator
 BLOCK = 256  # texts that are tokenized together
+PARAGRAPHS, OF_A_PAGE = 2500, 6
+BIBLE = 0.3  # of its verses
 SHARES = {"paragraphs": 0.3, "long": 0.2, "questions": 0.08, "pairs": 0.22, "groups": 0.2}  # of the tokens
-PROMPTED = 0.1  # of sentences as queries, and of others as passages
+GROUPS = ("mozilla-www", "storybooks", "hornmt", "xcopa")
+PROMPTS, SHARES_OF_PROMPTS = ("", base_texts.QUERY, base_texts.PASSAGE), (0.8, 0.1, 0.1)  # of sentences
 
 
-def texts(folder: Path, kind: str) -> list[str]:
-    """The sentences, paragraphs or questions of a file of scripts/base_texts.py."""
-    groups = read("jsonl", folder / f"base-{kind}.jsonl", on_unknown_language="skip")
-    return [text for group in groups for text in group.texts]
+def texts(data: Path, beside: Path) -> dict[str, list[str]]:
+    """Texts of each kind in SHARES."""
+
+    def lines(path: Path) -> list[str]:
+        return [text for group in read("jsonl", path, on_unknown_language="skip") for text in group.texts]
+
+    draw = random.Random(0)
+    paragraphs = base_texts.paragraphs(data, most=PARAGRAPHS, of_a_page=OF_A_PAGE)
+    verses = [text for text in lines(data / "bible" / "groups.jsonl.xz") if draw.random() < BIBLE]
+    sets = chain.from_iterable(lines(data / name / "groups.jsonl.xz") for name in GROUPS)
+    return {
+        "paragraphs": [text for group in paragraphs for text in group.texts],
+        "groups": [*sets, *lines(beside / "base-groups.jsonl"), *verses],
+    } | {name: lines(beside / f"base-{name}.jsonl") for name in ("long", "questions", "pairs")}
 
 
 def rows(kind: str, texts: list[str], student: TransformerEncoder, draw: random.Random) -> Iterator[Ids]:
@@ -66,7 +81,7 @@ def rows(kind: str, texts: list[str], student: TransformerEncoder, draw: random.
         for start in range(0, len(texts), BLOCK):
             block = texts[start : start + BLOCK]
             if kind in ("pairs", "groups"):
-                block = [base_texts.prompted(text, draw, PROMPTED) for text in block]
+                block = [draw.choices(PROMPTS, SHARES_OF_PROMPTS)[0] + text for text in block]
             tokens = student.tokenize(block, prompt="")
             yield from np.split(tokens.ids, tokens.lengths.cumsum()[:-1])
 
@@ -165,6 +180,7 @@ def scale(device: torch.device) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("teacher")
     parser.add_argument("start")
@@ -181,8 +197,7 @@ def main() -> None:
     student = student.to(device)
     student.backbone.embeddings.requires_grad_(False)
     draw = random.Random(100 * words.seed + int(os.environ.get("RANK", "0")))
-    kinds = {kind: texts(words.output, kind) for kind in SHARES}
-    feed = batches(kinds, student, draw, TOKENS * scale(device))
+    feed = batches(texts(words.data, words.output), student, draw, TOKENS * scale(device))
     train(student.train(), teacher, feed, words.minutes)
     if os.environ.get("RANK", "0") == "0":
         student.cpu().eval().save(words.output / words.student)

@@ -67,6 +67,24 @@ def test_a_weight_that_changed_is_rounded_again(toy_transformer):
         assert torch.equal(round_weights(frozen), one * 2)
 
 
+@pytest.mark.parametrize("fused", [True, False])
+def test_an_encoder_that_somebody_trains_is_encoded_as_it_is(toy_transformer, fused):
+    """A fused step changes weights and is not counted as a change."""
+    encoder = toy_transformer()
+    adam = torch.optim.AdamW(encoder.parameters(), lr=0.1, fused=fused)
+    before = encoder.encode(SENTENCES, precision="bf16")
+    for _ in range(2):
+        encoder(encoder.tokenize(SENTENCES)).square().sum().backward()
+        adam.step()
+        after = encoder.encode(SENTENCES, precision="bf16")
+        assert np.abs(after - before).max() > 0.01
+        before = after
+    adam.zero_grad()
+    copied = toy_transformer()
+    copied.load_state_dict(encoder.state_dict())
+    np.testing.assert_array_equal(copied.encode(SENTENCES, precision="bf16"), after)
+
+
 @pytest.mark.parametrize("graph", [0, 10**6])
 def test_frozen_weights_of_an_adapter_are_rounded_once_in_all_steps(toy_transformer, graph, monkeypatch):
     counts, grads = [], []

@@ -78,6 +78,18 @@ def test_the_key_encoder_follows_and_has_no_gradient():
             assert got.grad is None
 
 
+def test_the_key_encoder_counts_as_changed_where_lists_do_not(monkeypatch):
+    """Or copies of its weights, which accelerators use, would stay as they were: on CUDA lists do not count."""
+    lerp = torch._foreach_lerp_
+    monkeypatch.setattr(torch, "_foreach_lerp_", lambda to, new, share: lerp([one.data for one in to], new, share))
+    encoder = ToyEncoder()
+    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=8)
+    before = [weight._version for weight in objective.key_encoder.parameters()]
+    objective.after_step(encoder, [])
+    after = [weight._version for weight in objective.key_encoder.parameters()]
+    assert all(new > old for new, old in zip(after, before, strict=True))
+
+
 def test_accumulated_batches_move_the_key_encoder_once_and_are_all_enqueued():
     encoder = ToyEncoder()
     objective = DualMomentum(encoder=encoder, momentum=0.9, queue=8)

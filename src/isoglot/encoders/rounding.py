@@ -28,7 +28,11 @@ _lock = threading.Lock()
 
 
 def state_of(weight: Tensor) -> tuple[int, int, torch.dtype]:
-    """The memory of a weight and the count of changes made in it."""
+    """The memory of a weight and the count of changes made in it.
+
+    PyTorch does not count those of fused optimizers, nor on CUDA those of operations on lists (`torch._foreach_lerp_`):
+    who changes weights by them has to call `torch.autograd.graph.increment_version`.
+    """
     return weight.data_ptr(), 0 if weight.is_inference() else weight._version, weight.dtype
 
 
@@ -79,7 +83,8 @@ class Joining(nn.Module):
 def for_inference(encoder: Encoder, precision: str) -> Encoder:
     """A copy that shares all but linear layers: in bfloat16 they are rounded, and those of the same input are joined.
 
-    The encoder itself where neither saves anything: on a CPU in float32, joined layers take as long.
+    The encoder itself where neither saves anything: on a CPU in float32, joined layers take as long. The copy is kept
+    until a weight changes, but not while weights have gradients: the changes of an optimizer may not be counted.
     """
     kind = encoder.device.type
     is_rounding = precision == "bfloat16" and kind in _CASTING
@@ -88,7 +93,7 @@ def for_inference(encoder: Encoder, precision: str) -> Encoder:
     state = [is_rounding, encoder.training, *map(state_of, encoder.parameters())]
     with _lock:
         entry = _encoders.get(encoder)
-        if entry is None or entry[0] != state:
+        if entry is None or entry[0] != state or any(weight.grad is not None for weight in encoder.parameters()):
             copy = evaluating(encoder, always_copy=True)
             for part in reversed([*copy.modules()]):  # a layer is joined after its parts are rounded
                 if is_rounding and isinstance(part, nn.Linear):

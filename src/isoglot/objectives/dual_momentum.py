@@ -105,7 +105,9 @@ class DualMomentum(Objective):
         # Frozen weights are shared; trained ones are float32, also under autocast.
         moved = [(average, new) for average, new in both if average is not new]
         if moved:
-            torch._foreach_lerp_([average for average, _ in moved], [new for _, new in moved], 1 - self.momentum)
+            averages = [average for average, _ in moved]
+            torch._foreach_lerp_(averages, [new for _, new in moved], 1 - self.momentum)
+            torch.autograd.graph.increment_version(averages)  # or on CUDA they do not count as changed (rounding.py)
         for average, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
             average.lerp_(current, 1 - self.momentum) if average.is_floating_point() else average.copy_(current)
         for batch in batches:

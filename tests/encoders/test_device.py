@@ -13,7 +13,7 @@ import isoglot
 from conftest import SENTENCES
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import device as devices
-from isoglot.encoders import load
+from isoglot.encoders import load, transformer
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import bf16_pays, random_state, resolve, same_randomness_after, set_random_state
 
@@ -135,6 +135,19 @@ def test_tf32_is_on_while_anybody_is_inside(monkeypatch):
             assert products.allow_tf32
         assert products.allow_tf32
     assert not products.allow_tf32
+
+
+def test_forward_passes_on_cuda_are_without_the_attention_that_plans_for_each_shape(toy_transformer, monkeypatch):
+    encoder = toy_transformer()
+    state = torch.backends.cuda.cudnn_sdp_enabled
+    seen = []
+    encoder.backbone.register_forward_pre_hook(lambda *_: seen.append(state()))
+    tokens = encoder.tokenize(SENTENCES)
+    encoder(tokens)
+    monkeypatch.setattr(transformer, "attending", lambda device: devices.attending(torch.device("cuda")))
+    encoder(tokens)
+    assert seen == [True, False]
+    assert state()
 
 
 @pytest.mark.parametrize("place", ["cpu", "xpu", "cuda"])

@@ -26,6 +26,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert, Config, compile_layers
+from isoglot.encoders.device import attending
 from isoglot.encoders.int8 import quantize
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.onnx_export import write_onnx
@@ -215,7 +216,8 @@ class TransformerEncoder(Encoder):
         ids, mask = (part if part is None else send(part, self.device) for part in table)
         layered = self.pooling in FIRST_LAYER
         # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
-        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
+        with attending(self.device):
+            output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
         return output.hidden_states if layered else (output.last_hidden_state,), mask
 
     @property

@@ -38,7 +38,7 @@ class AdamW(torch.optim.AdamW):
                     sparse.append((parameter, parameter.grad))
                     parameter.grad = None
         super().step()
-        # A fused step does not count as a change of the weights, after which copies of them are made anew (rounding.py).
+        # A fused step does not count as a change of weights, after which copies of them are made anew (rounding.py).
         updated = [weight for group in self.param_groups for weight in group["params"] if weight.grad is not None]
         torch.autograd.graph.increment_version(updated)
         for parameter, grad in sparse:

@@ -80,6 +80,7 @@ MODELS = {  # what each is, and what it is bad at
         [
             f"Questions to paragraphs and similarity of sentences: below {BASE} at both.",
             "Languages with few training sentences (see the table), and news in them above all.",
+            "Cosines lie between .7 and 1, as those of its teacher: compare them with each other only.",
         ],
     ),
 }

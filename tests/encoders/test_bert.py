@@ -64,6 +64,22 @@ def test_states_of_every_layer_agree(pair, masked):
     assert torch.equal(ours.last_hidden_state, ours.hidden_states[-1])
 
 
+@pytest.mark.parametrize("pair", ["mpnet"], indirect=True)
+@pytest.mark.parametrize("masked", [True, False])
+def test_fused_attention_of_cuda_can_read_the_distances(pair, masked, monkeypatch):
+    """The last axis has to have a stride of one there, or attention is a dozen operations."""
+    strides = []
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def seen(*args, attn_mask, **options):
+        strides.append(attn_mask.stride(-1))
+        return attend(*args, attn_mask=attn_mask, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", seen)
+    pair[0](**inputs(masked=masked))
+    assert strides == [1] * SIZES["num_hidden_layers"]
+
+
 def test_segments_and_word_embeddings_as_input_agree(pair):
     given = inputs()
     segments = torch.randint(0, 2, (5, 7), generator=torch.Generator().manual_seed(3))

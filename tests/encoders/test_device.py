@@ -137,6 +137,23 @@ def test_tf32_is_on_while_anybody_is_inside(monkeypatch):
     assert not products.allow_tf32
 
 
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="the newer switch is of 2.9")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_program_may_choose_tf32_by_the_newer_switch():
+    """PyTorch refuses to read the older one then."""
+    products = torch.backends.cuda.matmul
+    before = products.fp32_precision
+    products.fp32_precision = "tf32"
+    try:
+        with devices.full_precision():
+            assert products.fp32_precision != "tf32"
+        with devices.autocast("tf32", torch.device("cuda:0")):
+            assert products.fp32_precision == "tf32"
+        assert products.fp32_precision == "tf32"
+    finally:
+        products.fp32_precision = before
+
+
 def test_forward_passes_on_cuda_are_without_the_attention_that_plans_for_each_shape(toy_transformer, monkeypatch):
     encoder = toy_transformer()
     state = torch.backends.cuda.cudnn_sdp_enabled

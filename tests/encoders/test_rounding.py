@@ -33,6 +33,22 @@ class Counting(TorchDispatchMode):
         return result
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_length", 3), ("prompt", "the cat "), ("pooling", "cls"), ("prompts", {"q": "a "})]
+)
+def test_a_setting_that_changed_is_obeyed(toy_transformer, name, value):
+    """Also by the copy of an earlier call, which on an accelerator is used in all precisions."""
+    encoder = toy_transformer()
+    before, copy = encoder.encode(SENTENCES, precision="bf16"), for_inference(encoder, "bfloat16")
+    setattr(encoder, name, value)
+    after, other = encoder.encode(SENTENCES, precision="bf16"), toy_transformer()
+    setattr(other, name, value)
+    np.testing.assert_array_equal(after, other.encode(SENTENCES, precision="bf16"))
+    assert name == "prompts" or np.abs(after - before).max() > 0.01
+    assert for_inference(encoder, "bfloat16") is copy
+    assert getattr(copy, name) == value
+
+
 def test_inference_casts_no_weights_and_gives_the_same_bits(toy_transformer):
     encoder = toy_transformer().eval()
     with autocast("bfloat16", torch.device("cpu")), torch.inference_mode():

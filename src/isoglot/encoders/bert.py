@@ -266,7 +266,8 @@ class Bert(nn.Module):
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         if self.config.family.is_relative:
             table = cast(nn.Embedding, self.get_submodule(_DISTANCES))
-            terms = table(_buckets(words.shape[1], words.device)).permute(2, 0, 1)
+            # Contiguous, or fused attention of CUDA refuses a chunk without padding, whose mask they are.
+            terms = table(_buckets(words.shape[1], words.device)).permute(2, 0, 1).contiguous()
             mask = terms[None] if mask is None else terms.masked_fill(~mask, -math.inf)
         states = [self.embeddings(words, input_ids, token_type_ids)]
         run = _compile() if self.compiles and len(words) > 1 else Layer.__call__  # one row would be a graph of its own

@@ -109,8 +109,8 @@ def joined_weights() -> dict[Any, Tensor]:
 class _Switch(AbstractContextManager[None]):
     """A switch of PyTorch, which is the whole process's, is at `value` while any thread is inside."""
 
-    def __init__(self, read: Callable[[], bool], turn: Callable[[bool], None], value: bool) -> None:
-        self.lock, self.inside, self.before = threading.RLock(), 0, not value
+    def __init__(self, read: Callable[[], Any], turn: Callable[[Any], None], value: bool) -> None:
+        self.lock, self.inside, self.before = threading.RLock(), 0, None
         self.read, self.turn, self.value = read, turn, value
 
     def __enter__(self) -> None:
@@ -127,11 +127,20 @@ class _Switch(AbstractContextManager[None]):
                 self.turn(self.before)
 
 
-def _allow_tf32(value: bool) -> None:
-    torch.backends.cuda.matmul.allow_tf32 = value
+def _tf32_choice() -> bool | str:
+    """Whether products may be in TF32: of PyTorch's two switches, the one that the program used."""
+    products = torch.backends.cuda.matmul
+    try:
+        return products.allow_tf32
+    except RuntimeError:  # the program used the newer one, in a way that the older can't express
+        return str(products.fp32_precision)
 
 
-_tf32 = _Switch(lambda: torch.backends.cuda.matmul.allow_tf32, _allow_tf32, True)
+def _choose_tf32(value: bool | str) -> None:
+    setattr(torch.backends.cuda.matmul, "fp32_precision" if isinstance(value, str) else "allow_tf32", value)
+
+
+_tf32 = _Switch(_tf32_choice, _choose_tf32, True)
 _attention = _Switch(torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp, False)
 _pass = threading.local()
 
@@ -140,7 +149,9 @@ def attending(device: torch.device) -> AbstractContextManager[object]:
     """The context of a forward pass: without the attention of cuDNN.
 
     It makes a plan for each shape that it meets first, and nearly every chunk of texts has one that is new. On an H100
-    (PyTorch 2.11) that was 60 ms of a chunk's forward pass, and most of the time of a step of training.
+    (PyTorch 2.11) that was 60 ms of a chunk's forward pass, and most of the time of a step of training. It also refuses
+    a mask with a gradient, as the distances of MPNet are: the two passes of a chunk would be computed by two kernels,
+    which drop out other cells.
     """
     return _attention if device.type == "cuda" else nullcontext()
 
@@ -149,11 +160,12 @@ def attending(device: torch.device) -> AbstractContextManager[object]:
 def full_precision() -> Iterator[None]:
     """Products of float32 are computed in float32 inside the block, by all threads; TF32 waits for its end."""
     with _tf32.lock:
-        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
+        before = _tf32_choice()
+        _choose_tf32(False)
         try:
             yield
         finally:
-            torch.backends.cuda.matmul.allow_tf32 = before
+            _choose_tf32(before)
 
 
 def fetch(values: Tensor) -> Callable[[], Tensor]:

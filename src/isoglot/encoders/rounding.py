@@ -7,7 +7,7 @@ two chunks are rounded and joined once here, to the same values, until they are 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import torch
@@ -15,11 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.weak import WeakIdKeyDictionary
 
-from isoglot.encoders.base import evaluating
+from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.device import joined_weights
-
-if TYPE_CHECKING:
-    from isoglot.encoders.base import Encoder
 
 _CASTING = ("cpu", "cuda", "xpu")  # types of devices on which autocast casts the inputs of linear layers
 _weights: Any = WeakIdKeyDictionary()  # frozen weights: their state and the rounded copy
@@ -101,6 +98,10 @@ def for_inference(encoder: Encoder, precision: str) -> Encoder:
                 elif isinstance(part, Joining):
                     part.join()
             entry = _encoders[encoder] = state, copy
+        whole, copies = ([part for part in each.modules() if isinstance(part, Encoder)] for each in (encoder, entry[1]))
+        for part, copy in zip(whole, copies, strict=True):  # their settings, such as max_length, may have changed since
+            kept = {name: copy.__dict__[name] for name in ("_modules", "_parameters", "training")}
+            copy.__dict__ = {**part.__dict__, **kept}
     return entry[1]
 
 

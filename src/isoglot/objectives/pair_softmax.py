@@ -65,7 +65,7 @@ class PairSoftmax(Objective):
         check_memory(4 * 4 * weights, trained.device, f"layers, hidden: {weights:,} weights")
         dtype = torch.promote_types(trained.dtype, torch.float32)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # those of accelerators are not restored, and not used
             self.layers = nn.ModuleList(nn.Linear(*sides, dtype=dtype) for sides in pairwise(widths))
         self.dropout, self.vectors, self.seed = dropout, vectors, seed
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))

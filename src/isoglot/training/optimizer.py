@@ -51,7 +51,7 @@ class AdamW(torch.optim.AdamW):
             state["step"] = torch.tensor(0.0)
             state["exp_avg"] = torch.zeros_like(parameter)
             state["exp_avg_sq"] = torch.zeros_like(parameter)
-        state["step"] += 1
+        state["step"] = state["step"].cpu() + 1  # a resumed state of a fused optimizer is on the device
         beta1, beta2 = group["betas"]
         step = float(state["step"])
         mean = state["exp_avg"][rows].lerp_(grad, 1 - beta1)

@@ -131,7 +131,7 @@ def _tf32_choice() -> bool | str:
     """Whether products may be in TF32: of PyTorch's two switches, the one that the program used."""
     products = torch.backends.cuda.matmul
     try:
-        return products.allow_tf32
+        return bool(products.allow_tf32)
     except RuntimeError:  # the program used the newer one, in a way that the older can't express
         return str(products.fp32_precision)
 

@@ -105,7 +105,7 @@ class DualMomentum(Objective):
         # Frozen weights are shared; trained ones are float32, also under autocast.
         moved = [(average, new) for average, new in both if average is not new]
         if moved:
-            averages = [average for average, _ in moved]
+            averages: list[Tensor] = [average for average, _ in moved]
             torch._foreach_lerp_(averages, [new for _, new in moved], 1 - self.momentum)
             torch.autograd.graph.increment_version(averages)  # or on CUDA they do not count as changed (rounding.py)
         for average, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):

@@ -244,6 +244,9 @@ def _entry(name: str, about: str) -> None:
     typer.echo(wrap(about, indent="    "))
 
 
+MAP = ("method", "color", "limit", "seed", "title")
+
+
 def plot(
     words: Annotated[
         list[str], typer.Argument(metavar="[MODEL] FILE... | sweep FOLDER | similarity [NAME=]RESULTS...")
@@ -253,9 +256,7 @@ def plot(
         Path | None, typer.Option("--output", "-o", show_default="map.html; sweep.svg; similarity.svg")
     ] = None,
     reading: Annotated[Settings, Of("data.readers.files:read_files", "languages", "parallel")],
-    settings: Annotated[
-        Settings, Of("report.plot:plot", "method", "color", "limit", "seed", "title", method=typer.Option("--layout"))
-    ],
+    settings: Annotated[Settings, Of("evaluation.plot:plot", *MAP, method=typer.Option("--layout"))],
     labels: Path | None = None,
     loading: Loading,
 ) -> None:
@@ -276,7 +277,7 @@ def plot(
     files = [Path(name) for name in names]
     from isoglot.data.files import check_output, read_lines
     from isoglot.data.readers.files import read_files
-    from isoglot.report.plot import plot
+    from isoglot.evaluation.plot import plot
 
     output = output or Path("map.html")
     with from_stdin(*files) as texts, to_stdout(output, "html") as target:

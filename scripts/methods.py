@@ -83,7 +83,7 @@ def prepare(design: Design, data: Path, output: Path) -> None:
             mine_negatives(data, output / path)
         elif str(path) == "wikipedia/entity_vectors.npy":
             folder = output / path.parent
-            write_vectors(encode_names(load("multilingual-e5-small"), folder), folder, source=Path("names"))
+            write_vectors(encode_names(load("multilingual-e5-small").encode, folder), folder, source=Path("names"))
         elif str(path) == "wikipedia2vec/entity_vectors.npy":
             print("training Wikipedia2Vec", file=sys.stderr, flush=True)
             train_entities(data, output / path.parent, output)

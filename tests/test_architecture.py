@@ -83,7 +83,7 @@ MAY_IMPORT_TORCH = {
     "isoglot.data.batching",
     "isoglot.evaluation.tasks.finetune",  # a fine-tuned classifier
     "isoglot.evaluation.tasks.linear",
-    "isoglot.core.memory",  # of an accelerator
+    "isoglot.core.machine",  # of an accelerator
     "isoglot.search.device",  # products on an accelerator
     "isoglot.model.layout",  # folders that transformers reads
 }

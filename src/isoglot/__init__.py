@@ -31,7 +31,7 @@ _HOMES = {
     "freeze": "isoglot.training.freeze",
     "load": "isoglot.model",
     "mine": "isoglot.mining",
-    "plot": "isoglot.report.plot",
+    "plot": "isoglot.evaluation.plot",
     "train": "isoglot.training.train",
 }
 
@@ -61,11 +61,11 @@ if TYPE_CHECKING:
     from isoglot.encoders import Encoder
     from isoglot.evaluation.compare import compare
     from isoglot.evaluation.evaluate import evaluate
+    from isoglot.evaluation.plot import plot
     from isoglot.index import Index
     from isoglot.mining import align, mine
     from isoglot.model import Model, load
     from isoglot.objectives import Objective
-    from isoglot.report.plot import plot
     from isoglot.training.freeze import freeze
     from isoglot.training.train import train
 

@@ -90,6 +90,18 @@ WRONG = [
     ("index m a.eng -o out --shard 1/2 --device cpu", IsoglotError, "remove --device"),
     ("index m - -o out --shard 1/2", IsoglotError, "reads the sentences twice"),
     ("index -o out --merge", IsoglotError, r"out\.shards: contains no shards"),
+    *((f"index {words} -o out", IsoglotError, f"index: {reason}.*; remove {option}") for words, reason, option in [
+        ("m a.eng --merge", "--merge takes", r"\[MODEL\] FILE"),
+        ("m a.eng --remove x", "entries are removed", r"\[MODEL\] FILE"),
+        ("--merge --columns a=deu", "--merge takes", "--columns"), ("--remove x --kind ivf", "entries", "--kind"),
+        ("--merge --language deu", "--merge takes", "--language"), ("--merge --ray local", "--merge takes", "--ray"),
+        ("--merge --content-ids", "--merge takes", "--content-ids"), ("--merge --cores 2", "--merge takes", "--cores"),
+        ("--merge --device cuda", "--merge takes", "--device"), ("--merge --remove x", "--merge takes", "--remove"),
+        ("--remove x --columns a=deu", "entries", "--columns"), ("--remove x --shard 1/2", "entries", "--shard"),
+        ("--remove x --language deu", "entries", "--language"), ("--remove x --ray local", "entries", "--ray"),
+        ("--remove-file b.deu --content-ids", "entries", "--content-ids"),
+        ("--remove-file b.deu --device cpu", "entries", "--device"),
+    ]),
     ("index m a.txt -o out --language qqqq", IsoglotError, "unknown language"),
     ("index m eng=none.txt -o out", CorpusError, r"none\.txt"),
     ("index m eng=empty.txt -o out", CorpusError, r"empty\.txt"),
@@ -105,6 +117,16 @@ WRONG = [
     (f"{PLOT} a.eng b.deu --parallel --languages eng,deu,fra", CorpusError, "3 languages"),
     (f"{PLOT} a.eng --labels few.txt", EvaluationError, "1 for 7"),
     (f"{PLOT} blank.txt a.eng --labels a.eng", CorpusError, r"blank\.txt:1: is empty"),
+    *((f"plot {words}", IsoglotError, f"plot: {words.split()[0]} takes only --output; .*; remove {option}")
+      for words, option in [
+        ("sweep s --limit 7", "--limit"), ("sweep s --layout pca -o out.svg", "--layout"),
+        ("sweep s --labels a.eng", "--labels"), ("sweep s --title x", "--title"), ("sweep s --device cpu", "--device"),
+        ("similarity r --languages deu", "--languages"), ("similarity r --parallel", "--parallel"),
+        ("similarity r --color topic", "--color"), ("similarity r --seed 1", "--seed"),
+        ("similarity r --pooling cls", "--pooling"), ("similarity r --prompt x", "--prompt"),
+    ]),
+    *((f"evaluate --write-texts --data . -o out {words}", IsoglotError, f"encodes nothing; remove {option}")
+      for words, option in [("m", "MODEL"), ("--precision int8", "--precision"), ("--cache c", "--cache")]),
     ("evaluate m --function json:loads --data . --tasks tatoeba -o out", IsoglotError, "specify one thing to evaluate"),
     ("evaluate --function json:nothing --data . --tasks tatoeba -o out", IsoglotError, "--function json:nothing: "),
     ("evaluate --function no.such:thing --data . --tasks tatoeba -o out", IsoglotError, "--function no.such:thing: "),
@@ -120,7 +142,7 @@ WRONG = [
     (f"{COMPARE} r r", EvaluationError, "'r' is the name of two systems"),
     ("models get nosuch", IsoglotError, "nosuch"),
     ("recipe show nosuch", IsoglotError, "neither a file nor a packaged recipe"),
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -165,10 +165,8 @@ def test_entries_are_corrected_and_removed(tmp_path, toy_static, capsys, monkeyp
     from_stdin(monkeypatch, b"u2\n")
     index(None, tmp_path / "i", remove_file=Path("-"))
     assert "2 sentences removed; 0 in the index (flat)" in capsys.readouterr().err
-    unused = ({"words": words}, {"columns": "a=deu"}, {"kind": "hnsw"}, {"shard": "1/2"})
-    for wrong in ({}, {"merge": True, "columns": "a=deu"}, *({"remove": ["u4"], **more} for more in unused)):
-        with pytest.raises(typer.BadParameter):
-            index(**{"words": None, "output": tmp_path / "i", **wrong})
+    with pytest.raises(typer.BadParameter):
+        index(None, tmp_path / "i")
 
 
 def test_files_with_running_numbers_as_ids(tmp_path, toy_static):

@@ -11,7 +11,7 @@ from command_line import as_function
 from isoglot.cli.evaluation import plot as plot_verb
 from isoglot.cli.signatures import expand_options
 from isoglot.data.readers.files import read_files
-from isoglot.report.plot import LIMIT
+from isoglot.evaluation.plot import LIMIT
 
 plot = as_function(plot_verb)
 

@@ -317,7 +317,7 @@ def files(tmp_path, monkeypatch, toy_static, toy_transformer):
     """Models, texts, pairs, a recipe and a dev set in the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("isoglot.model.loading._DRIVERS", (str(tmp_path),))  # a simulation has no driver
+    monkeypatch.setattr("isoglot.core.machine._DRIVERS", (str(tmp_path),))  # a simulation has no driver
     toy_static.save(tmp_path / "static")
     transformer = toy_transformer()
     transformer.backbone.config.hidden_dropout_prob = transformer.backbone.config.attention_probs_dropout_prob = 0.0

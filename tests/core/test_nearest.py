@@ -8,8 +8,8 @@ from command_line import as_function
 from isoglot.cli.models import fit as fit_verb
 from isoglot.core.errors import IsoglotError, nearest
 from isoglot.data.languages import canonical
+from isoglot.evaluation.plot import plot
 from isoglot.evaluation.run import plan
-from isoglot.report.plot import plot
 from isoglot.training.recipe import load, parse
 
 fit = as_function(fit_verb)

@@ -12,7 +12,7 @@ from rows import batches, rows_of
 
 import oracle
 from conftest import SENTENCES, build_transformer
-from isoglot.core import memory
+from isoglot.core import machine
 from isoglot.core.errors import RecipeError
 from isoglot.encoders.towers import Towers
 from isoglot.objectives import build
@@ -230,13 +230,13 @@ def test_a_queue_larger_than_memory_is_one_clear_line():
 
 
 def test_what_is_available_is_read_where_linux_says_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "LIMITS", (tmp_path / "limit",))
-    assert memory.free_bytes(torch.device("cpu")) > 1 << 28  # all there is
+    monkeypatch.setattr(machine, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "LIMITS", (tmp_path / "limit",))
+    assert machine.free_bytes(torch.device("cpu")) > 1 << 28  # all there is
     (tmp_path / "meminfo").write_text("MemTotal:       9 kB\nMemAvailable:   3 kB\nHugePages_Total:   0\n")
-    assert memory.free_bytes(torch.device("cpu")) == 3072
+    assert machine.free_bytes(torch.device("cpu")) == 3072
     (tmp_path / "limit").write_text("max\n")
-    assert memory.free_bytes(torch.device("cpu")) == 3072
+    assert machine.free_bytes(torch.device("cpu")) == 3072
     with pytest.raises(ValueError, match="17 x 12 numbers"):
         draw_queues(ToyEncoder(), 17, seed=0)
     assert draw_queues(ToyEncoder(), 16, seed=0).shape == (2, 16, 12)

@@ -12,7 +12,7 @@ import torch
 from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_after, write_corpus
 from torch import Tensor, nn
 
-from isoglot.core import memory
+from isoglot.core import machine
 from isoglot.core.errors import EvaluationError, RecipeError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import load
@@ -369,7 +369,7 @@ def test_without_a_finite_score_the_last_encoder_is_kept_and_the_log_is_json(pro
 
 def test_a_table_that_does_not_fit_into_memory_is_one_recipe_error(project, tmp_path, monkeypatch):
     (tmp_path / "meminfo").write_text("MemAvailable:   1 kB\n")
-    monkeypatch.setattr(memory, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "MEMORY", tmp_path / "meminfo")
     with pytest.raises(RecipeError, match=r"encoder\.dim, encoder\.vocabulary: .* GB of memory are free"):
         train(load_recipe(project / "tiny.toml"), project / "run")
 

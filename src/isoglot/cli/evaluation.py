@@ -20,7 +20,7 @@ from isoglot.cli.options import (
     model_and_files,
     open_encoder,
 )
-from isoglot.cli.signatures import Of, split
+from isoglot.cli.signatures import Given, Of, split
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import EvaluationError
 
@@ -44,6 +44,7 @@ def evaluate(
     texts: Path | None = None,
     texts_only: Annotated[bool, typer.Option("--write-texts")] = False,
     as_json: Json = False,
+    given: Given,
 ) -> None:
     """Score a model per language; write tables, an HTML page and JSON.
 
@@ -62,9 +63,8 @@ def evaluate(
 
     languages = settings.get("languages", [])
     if texts_only:
-        encoding = {"MODEL": model, "--vectors": vectors, "--cache": settings.get("cache")}
-        for name in [name for name, given in encoding.items() if given]:
-            raise typer.BadParameter(f"--write-texts encodes nothing; remove {name}")
+        reason = "evaluate: --write-texts encodes nothing"
+        given.reject(reason, "texts_only", "output", "data", "tasks", "languages")
         count = export_texts(output, split(tasks), data=data, languages=languages, report=say)
         say(f"wrote {count:,} texts to {output}, one JSON string per line")
         return
@@ -244,6 +244,9 @@ def _entry(name: str, about: str) -> None:
     typer.echo(wrap(about, indent="    "))
 
 
+MAP = ("method", "color", "limit", "seed", "title")
+
+
 def plot(
     words: Annotated[
         list[str], typer.Argument(metavar="[MODEL] FILE... | sweep FOLDER | similarity [NAME=]RESULTS...")
@@ -253,11 +256,10 @@ def plot(
         Path | None, typer.Option("--output", "-o", show_default="map.html; sweep.svg; similarity.svg")
     ] = None,
     reading: Annotated[Settings, Of("data.readers.files:read_files", "languages", "parallel")],
-    settings: Annotated[
-        Settings, Of("report.plot:plot", "method", "color", "limit", "seed", "title", method=typer.Option("--layout"))
-    ],
+    settings: Annotated[Settings, Of("evaluation.plot:plot", *MAP, method=typer.Option("--layout"))],
     labels: Path | None = None,
     loading: Loading,
+    given: Given,
 ) -> None:
     """Draw a map of sentences, the curves of a sweep, or a heat map of languages.
 
@@ -267,6 +269,7 @@ def plot(
     labels  color by the lines of this file, one per group
     """
     if words[0] in ("sweep", "similarity"):
+        given.reject(f"plot: {words[0]} takes only --output; the other options are for a map", "words", "output")
         output = output or Path(f"{words[0]}.svg")
         with to_stdout(output, "svg") as target:
             (_plot_sweep if words[0] == "sweep" else _plot_similarity)(words[1:], target)
@@ -276,7 +279,7 @@ def plot(
     files = [Path(name) for name in names]
     from isoglot.data.files import check_output, read_lines
     from isoglot.data.readers.files import read_files
-    from isoglot.report.plot import plot
+    from isoglot.evaluation.plot import plot
 
     output = output or Path("map.html")
     with from_stdin(*files) as texts, to_stdout(output, "html") as target:

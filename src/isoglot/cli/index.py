@@ -33,7 +33,7 @@ from isoglot.cli.options import (
     output_format,
     shard_of,
 )
-from isoglot.cli.signatures import Of
+from isoglot.cli.signatures import Given, Of
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import CorpusError, OutputError, SearchError
@@ -57,6 +57,7 @@ def index(
     shard: Shard = None,
     merge: bool = False,
     device: Device = "auto",
+    given: Given,
 ) -> None:
     """Build a search index of sentences, update one, or remove entries from it.
 
@@ -76,17 +77,15 @@ def index(
     from isoglot.scale import Cluster, index_shards, merge_shards
 
     if merge:
-        others = shard or remove or remove_file or columns or settings.keys() - {"kind"}
-        if others or len(words or []) > 1:
-            raise typer.BadParameter("--merge takes a --kind and, if its folder has moved, the model, and no files")
+        reason = "index: --merge takes a --kind and, if its folder has moved, the model, and no files"
+        given.reject(reason, "merge", "output", "kind", *["words"] * (len(words or []) == 1))
         on_interrupt("run the same command again to add the rest")
         with Progress("merging", unit="sentences") as bar:
             merge_shards(output, *(words or []), kind=settings.get("kind"), progress=bar, report=say).close()
         typer.echo(output)
         return
     if remove or remove_file is not None:
-        if words or shard or columns or settings:
-            raise typer.BadParameter("entries are either added or removed, and removed by their ids alone")
+        given.reject("index: entries are removed by their ids alone", "remove", "remove_file", "output")
         with from_stdin(*([] if remove_file is None else [remove_file])) as lists, Index.open(output) as opened_index:
             read = (line for path in lists for _, line in read_lines(path) if line.strip())
             count = opened_index.delete([*(remove or []), *read])

@@ -77,6 +77,15 @@ class Of:
         return _info(self.parameters()[name])
 
 
+class Given(dict[str, str]):
+    """The arguments of a call that are not the defaults, with their flags: for a verb with a use that ignores some."""
+
+    def reject(self, reason: str, *taken: str) -> None:
+        """Raise IsoglotError, beginning with the reason, for an argument that is not among those `taken`."""
+        for name in [name for name in self if name not in taken]:
+            raise IsoglotError(f"{reason}; remove {self[name]}")
+
+
 def _text(module: str) -> str:
     return (ROOT / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
 
@@ -190,18 +199,22 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
     others = {*(parts.keys() - groups.keys()), *(name for of in groups.values() for name in of.names)}
     made = {group: of.parameters(others, docstring) for group, of in groups.items()}
     parameters = dict[str, inspect.Parameter]()
+    wanted = [name for name, one in signature.parameters.items() if one.annotation is Given]
     for name, one in signature.parameters.items():
-        parameters |= made[name] if name in made else {name: _convert_parameter(one, helps.get(name, ""))}
+        if name not in wanted:
+            parameters |= made[name] if name in made else {name: _convert_parameter(one, helps.get(name, ""))}
     infos = {name: _info(one) for name, one in parameters.items()}
     flags = {name: [*_flags(info), _flag(name)][0] for name, info in infos.items() if isinstance(info, OptionInfo)}
 
     @functools.wraps(verb)
     def run(**values: Any) -> None:
+        own = {name: value for name, value in values.items() if value not in (parameters[name].default, None, [])}
+        given = Given({name: flags.get(name, infos[name].metavar or name.upper()) for name in own})
         for group, names in made.items():
-            given = {name: values.pop(name) for name in names}
-            values[group] = {name: value for name, value in given.items() if value not in (None, [])}
+            passed = {name: values.pop(name) for name in names}
+            values[group] = {name: value for name, value in passed.items() if value not in (None, [])}
         try:
-            verb(**values)
+            verb(**values, **dict.fromkeys(wanted, given))
         except ValueError as error:
             if not groups:
                 raise

@@ -92,7 +92,7 @@ def entities(
             say(f"the model: {vectors}")
             language = language or wiki
         if model is not None:
-            aligned = entity_training.encode_names(open_encoder(model, device=device), folder)
+            aligned = entity_training.encode_names(open_encoder(model, device=device).encode, folder)
             path = write_vectors(aligned, folder, source=Path(model))
         else:
             assert vectors is not None

@@ -498,12 +498,17 @@ def atomic_folder(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
     failure, what is there is untouched.
 
     There may be an empty folder, and with `replace` any, which is renamed first: if a process is killed between these
-    two, there is none until the next call or `remove_temporary_folders` brings the old one back.
+    two, there is none until the next call or `remove_temporary_folders` brings the old one back. An empty folder that
+    is the current one is filled, since a shell would stay in the one that is replaced.
     """
     with temporary_folder(path) as temporary:
         new, target = temporary / "new", Path(os.path.realpath(path))
         new.mkdir()
         yield new
+        if target == Path.cwd() and not any(target.iterdir()):
+            for entry in [*new.iterdir()]:
+                entry.replace(target / entry.name)
+            return
         if replace and target.exists():
             target.replace(temporary / _OLD)
         new.replace(target)

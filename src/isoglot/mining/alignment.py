@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import CorpusError
-from isoglot.core.memory import check_memory
+from isoglot.core.machine import check_memory
 from isoglot.core.progress import Progress, Report
 from isoglot.data.splitting import splitter
 from isoglot.mining import formats

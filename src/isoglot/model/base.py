@@ -22,12 +22,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError, nearest, quote
+from isoglot.core.machine import available_cores
 from isoglot.core.plugins import torch_half
 from isoglot.core.progress import Progress, bar
 from isoglot.data.tokens import Tokens
 from isoglot.data.vectors import as_array, unit
 from isoglot.model import engine
-from isoglot.model.engine import Plan, Rows, available_cores, full_name
+from isoglot.model.engine import Plan, Rows, full_name
 from isoglot.model.output import check_output_precision, quantize_vectors
 from isoglot.model.resumable import encode_file
 from isoglot.model.tokenizer import readable as readable

@@ -17,12 +17,10 @@ therefore needs the usual `if __name__ == "__main__":`.
 from __future__ import annotations
 
 import multiprocessing
-import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, count, islice
@@ -57,8 +55,6 @@ _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none wait
 PRECISIONS = ("float32", "bfloat16", "tf32", "int8", "auto")
 _SHORT = {"fp32": "float32", "bf16": "bfloat16"}
 
-_limits: list[int] = []  # of `limit_cores`, the innermost last
-
 
 # What is requested
 
@@ -87,31 +83,6 @@ def full_name(precision: str | None) -> str | None:
     if name is not None and name not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
     return name
-
-
-def available_cores() -> int:
-    """Cores that this process may use: `OMP_NUM_THREADS` if it is set, else those that the system grants."""
-    if _limits:
-        return _limits[-1]
-    with suppress(ValueError):
-        return max(1, int(os.environ.get("OMP_NUM_THREADS", "")))
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def limit_cores(count: int) -> Iterator[None]:
-    """Compute with at most this many cores inside the block, torch included if it is imported."""
-    torch = sys.modules.get("torch")
-    before = torch.get_num_threads() if torch else 0
-    _limits.append(count)
-    if torch:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        _limits.pop()
-        if torch:
-            torch.set_num_threads(before)
 
 
 def plan(

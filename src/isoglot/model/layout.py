@@ -139,7 +139,7 @@ def prepare(folder: str | Path) -> None:
     for is_, applies in (
         ("a mount point", folder.is_mount()),
         ("the home folder", folder == Path.home()),
-        ("the current folder, or contains it", here.is_relative_to(folder)),
+        ("the current folder, or contains it", here.is_relative_to(folder) and any(folder.iterdir())),
     ):
         if applies:
             raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
-import platform
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from isoglot.core import environment
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
+from isoglot.core.machine import wants_accelerator
 from isoglot.core.plugins import torch_half
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name
 from isoglot.model.onnx import OnnxModel
 from isoglot.model.static import StaticModel, is_static
-
-_DRIVERS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri", "/dev/dxg")  # of CUDA, ROCm, XPU, and CUDA in WSL
 
 
 @check_arguments(name="to encode texts: isoglot.load().encode(texts)")
@@ -103,20 +99,3 @@ def _engine_for(folder: Path) -> Literal["static", "onnx"] | None:
     if is_static(layout.read_modules(folder)):
         return "static"
     return "onnx" if layout.is_onnx(folder) else None
-
-
-def wants_accelerator(device: str) -> bool:
-    """Whether a device is an accelerator; for `auto`, whether torch finds one.
-
-    torch is imported only where there is a driver, because that takes longer than all else. Raises EncoderError for a
-    device that is not there.
-    """
-    name = environment.default_device() if device == "auto" else device
-    if name == "cpu":
-        return False
-    if name == "auto":
-        is_mac = platform.system() == "Darwin" and platform.machine() == "arm64"
-        has_driver = is_mac or any(Path(path).exists() for path in _DRIVERS)
-        if not has_driver or importlib.util.find_spec("torch") is None:
-            return False
-    return bool(str(torch_half("encoders.device").resolve(name)) != "cpu")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from torch import nn
+
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import RecipeError
 from isoglot.core.plugins import Registry
-from isoglot.encoders.base import Encoder
 from isoglot.objectives.additive_margin import AdditiveMargin
 from isoglot.objectives.base import Losses, Objective, Sum
 from isoglot.objectives.contrastive_tension import ContrastiveTension
@@ -60,7 +61,7 @@ __all__ = [
 def build(
     name: str,
     options: Mapping[str, Any],
-    encoder: Encoder,
+    encoder: nn.Module,
     *,
     languages: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,

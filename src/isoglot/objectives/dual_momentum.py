@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.core.arguments import LARGEST
-from isoglot.core.memory import check_memory
+from isoglot.core.machine import check_memory
 from isoglot.data.batch import Batch, send
 from isoglot.data.tokens import pack, padding_on
 from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature

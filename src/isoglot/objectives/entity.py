@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.core.memory import check_memory
+from isoglot.core.machine import check_memory
 from isoglot.data.batch import Batch, send
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.objectives.base import Losses, Objective, Range, Seed, Temperature

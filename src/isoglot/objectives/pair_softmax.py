@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.core.memory import check_memory
+from isoglot.core.machine import check_memory
 from isoglot.data.batch import Batch, send
 from isoglot.objectives.base import Losses, Objective, Range, Seed
 from isoglot.objectives.kernel import filter_pairs, pick, slot_pairs, unit

@@ -23,11 +23,14 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EvaluationError
 from isoglot.core.score import Detail
 from isoglot.data.files import atomic_write
+from isoglot.data.languages import english_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+
+Plane = NDArray[np.float64]
 
 WIDTH = 4.6  # width in inches of a figure in a column of the page
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
@@ -36,6 +39,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _NUMBERED = 16  # maximum rows of a heat map with numbers in its cells
 _NAMED = 40  # maximum points of a scatter plot with names next to them
+_SIDE = 6.4  # inches of the square that contains a sentence map
+_LABELLED, _TOGETHER = 20, 0.15  # joined groups up to which those within this share of the side are labelled
+_CODED = 1000  # maximum sentences of a map that shows language codes instead of markers
 _RULES: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "sans-serif",
@@ -67,6 +73,16 @@ class Spot:
     uniformity: float
     alignment: float
     average: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A point of a map. Sentences of the same `group` are joined unless it is empty; `kind` chooses the colour."""
+
+    text: str
+    language: str
+    group: str
+    kind: str
 
 
 def style(place: int) -> dict[str, Any]:
@@ -219,3 +235,100 @@ def similar_adjacent(values: NDArray[np.float64]) -> list[int]:
 
     filled = np.where(np.isnan(values), np.nanmean(values), values)
     return [int(place) for place in leaves_list(linkage(pdist(filled), "average", optimal_ordering=True))]
+
+
+@contextmanager
+def draw(
+    sentences: Sequence[Sentence], places: Plane, *, title: str = "", note: str = "", side: float = _SIDE
+) -> Iterator[tuple[Figure, Plane]]:
+    """A picture of a map, and where its points are in it: shares (N, 2) of its width and height from the lower left.
+
+    Kinds have a colour and a marker, 88 pairs of them. Of more kinds than there are markers whose names are short,
+    such as languages, the names stand instead of the markers, in a colour for each group; where the colours are used
+    again, the names are bold.
+    """
+    from matplotlib.collections import LineCollection
+
+    kinds, groups, centres = (
+        find_kinds(sentences),
+        find_groups(sentences),
+        find_centres(sentences, places),
+    )
+    names = {kind: plain(legend(sentences[members[0]]))[:30] or "(none)" for kind, members in kinds.items()}
+    coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
+    columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))
+    columns = -(-len(kinds) // -(-len(kinds) // columns))  # rows of equal length
+    side, above = 1.5 * _SIDE if coded else side, 0.62 if title or note else 0.04
+    below = 0.04 if coded else 0.24 * -(-len(kinds) // columns) + 0.1
+    height = side + above + below
+    with canvas(side, height) as figure:
+        axes = figure.add_axes((0.02, below / height, 0.96, side / height), xticks=[], yticks=[])
+        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
+        axes.spines[:].set(visible=True, color="#cccccc")
+        faint = 1.0 if len(centres) <= 300 else 0.5
+        rays = [(centre, places[member]) for member, centre in centres.items()]
+        axes.add_collection(LineCollection(rays, colors="#999999", linewidths=0.8 * faint, alpha=faint, zorder=1))
+        if coded:
+            order = {group: place for place, group in enumerate(groups)}
+            for sentence, (x, y) in zip(sentences, places, strict=True):
+                place = order.get(sentence.group)
+                colour = "#777777" if place is None else style(place)["color"]
+                weight = "bold" if place is not None and place // len(COLOURS) % 2 else "normal"
+                axes.text(x, y, plain(sentence.kind), ha="center", va="center", size=8, color=colour, weight=weight)
+        else:
+            size = 6.5 if len(sentences) <= 300 else 4.0 if len(sentences) <= 3000 else 2.5
+            for place, (kind, members) in enumerate(kinds.items()):
+                edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": size}
+                axes.plot(*places[members].T, linestyle="", zorder=3, label=names[kind], **style(place), **edge)
+            figure.legend(loc="lower center", frameon=False, ncols=columns, handletextpad=0.2, columnspacing=1)
+        taken: list[Plane] = []
+        for members in groups.values() if len(groups) <= _LABELLED else ():
+            middle, low = places[members].mean(axis=0), places[members].min(axis=0)[1]
+            at = np.array([middle[0], low])
+            free = all(np.abs((at - other) / (1.6 / side, 0.2 / side)).max() > 1 for other in taken)
+            if free and np.abs(places[members] - middle).max() <= _TOGETHER:
+                taken.append(at)
+                inside = "left" if at[0] < 0.15 else "right" if at[0] > 0.85 else "center"
+                text = plain(sentences[members[0]].text)
+                words = text if len(text) <= 24 else f"{text[:23].rstrip()}…"
+                box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+                placing: dict[str, Any] = {"ha": inside, "va": "top", "size": 8, "bbox": box, "zorder": 2}
+                axes.annotate(words, tuple(at), (0, -5), textcoords="offset points", **placing)
+        figure.text(0.02, 1 - 0.26 / height, plain(title)[:80], size=12, weight="bold")
+        figure.text(0.02, 1 - 0.5 / height, plain(note)[:140], size=8, color="#55585e")
+        yield figure, axes.transData.transform(places) / figure.bbox.size
+
+
+def picture(sentences: Sequence[Sentence], places: Plane) -> tuple[str, Plane]:
+    """The source of an image of a map without words above it, and where its points are, as `draw` gives them."""
+    with draw(sentences, places, side=WIDTH) as (figure, shares):
+        return data_uri(figure), shares
+
+
+def find_kinds(sentences: Sequence[Sentence], key: str = "kind") -> dict[str, list[int]]:
+    """The places of the sentences of each kind, in the order of first appearance."""
+    kinds: dict[str, list[int]] = {}
+    for place, sentence in enumerate(sentences):
+        kinds.setdefault(getattr(sentence, key), []).append(place)
+    return kinds
+
+
+def find_groups(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
+    """The places of the sentences of each group that has two or more."""
+    return {group: members for group, members in find_kinds(sentences, "group").items() if group and len(members) > 1}
+
+
+def find_centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
+    """The centre of its group for each joined sentence; short lines show that the sentences of a group are close."""
+    every = find_groups(sentences).values()
+    return {member: middle for members in every for middle in [places[members].mean(axis=0)] for member in members}
+
+
+def name_language(language: str) -> str:
+    """A code with the name of its language."""
+    return f"{language} {english_name(language)}".rstrip()
+
+
+def legend(sentence: Sentence) -> str:
+    """The kind of a sentence; of a language, with its name."""
+    return name_language(sentence.kind) if sentence.kind == sentence.language else sentence.kind

@@ -21,9 +21,9 @@ from isoglot.core.score import Detail, Results, Score, main_metrics
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import among, canonical_list, english_name, is_language, tag
 from isoglot.report import charts
+from isoglot.report.charts import Sentence, picture
 from isoglot.report.comparable import alike
 from isoglot.report.html import ENVIRONMENT, Tables, facts, languages_in, shorten
-from isoglot.report.plot import Sentence, picture
 from isoglot.report.tables import MANY, Grid, by_language, list_names, scale, side_by_side, spell, to_label
 
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it

@@ -15,10 +15,11 @@ from typing import Any
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError, nearest
+from isoglot.core.machine import limit_cores
 from isoglot.data.files import differences, digest, read_record, without_compression, write_record
 from isoglot.data.formats import read_texts
 from isoglot.model import Model, load
-from isoglot.model.engine import limit_cores, plan
+from isoglot.model.engine import plan
 from isoglot.model.finding import find
 from isoglot.model.layout import digest_of
 from isoglot.model.resumable import encode_file

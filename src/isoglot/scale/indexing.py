@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import SearchError
+from isoglot.core.machine import limit_cores
 from isoglot.core.progress import Progress, Report
 from isoglot.data.files import differences, read_record, write_record
 from isoglot.index import Index, Origin, Sentence, structures
@@ -39,7 +40,6 @@ from isoglot.index.structures import Bytes
 from isoglot.index.table import Vectors
 from isoglot.index.units import COLUMNS, Unit, group, make_sentences
 from isoglot.model import Model
-from isoglot.model.engine import limit_cores
 from isoglot.scale.shards import range_of
 from isoglot.scale.work import Cluster, in_order
 

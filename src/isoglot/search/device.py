@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from isoglot.core.machine import available_cores
 from isoglot.core.plugins import torch_half
 from isoglot.core.processes import run_ahead
 from isoglot.data.batch import send
-from isoglot.model.engine import available_cores
 from isoglot.search import best
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
 from isoglot.search.exact import Metric, load, round_up

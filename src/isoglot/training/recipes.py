@@ -16,7 +16,7 @@ import torch
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError, RecipeError, nearest, quote
-from isoglot.core.memory import check_memory
+from isoglot.core.machine import check_memory
 from isoglot.core.progress import Report, report_time
 from isoglot.data.corpus import Corpus, FileSource, Leak, Source, composition, text_table
 from isoglot.data.files import atomic_write

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_fields
 from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.entity_vectors import Aligned, wikipedia2vec
 from isoglot.data.files import temporary_folder
 from isoglot.data.readers.entities import TABLE, read_table
-from isoglot.model import Model, encode
+from isoglot.data.vectors import unit
 from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.dump import Dump, open_dump, pages
 
@@ -152,12 +153,12 @@ def _tokenizer(language: str) -> Any:
         raise EncoderError(f'{needed}: pip install "wikipedia2vec[mecab]"') from error
 
 
-def encode_names(encoder: Model, folder: str | Path) -> Aligned:
+def encode_names(encode: Callable[[list[str]], NDArray[Any]], folder: str | Path) -> Aligned:
     """Unit vectors (E, D) of the labels in the entities.tsv of a folder that `isoglot wikipedia` wrote, in its order.
 
+    `encode` makes vectors (N, D) of N texts, such as `Model.encode`.
     Deviation: the paper begins with Wikipedia2Vec's vectors; an encoder that is strong in similarity knows more of the
     names than the entities' links do. Raises `CorpusError` for a folder without a table.
     """
     rows = list(read_table(Path(folder) / TABLE))
-    vectors = encode(encoder, [label for _, _, label in rows], normalize_embeddings=True)
-    return Aligned(vectors, tuple(name for name, _, _ in rows))
+    return Aligned(unit(encode([label for _, _, label in rows])), tuple(name for name, _, _ in rows))

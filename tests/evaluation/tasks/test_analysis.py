@@ -20,6 +20,7 @@ from scipy.special import hyp0f1
 from conftest import DATA, published
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.plot import plane
 from isoglot.evaluation.tasks.analysis import (
     FEW,
     GROUPS,
@@ -35,7 +36,6 @@ from isoglot.evaluation.tasks.analysis import (
     uniformity,
 )
 from isoglot.evaluation.tasks.sts import EXTENDED_10
-from isoglot.report.plot import plane
 
 
 def by_language_and_meaning(texts):

@@ -38,11 +38,11 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
+from isoglot.evaluation.plot import plane
 from isoglot.evaluation.sets import SetTask, Source, among, in_split, is_english
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.xsim import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit
-from isoglot.report.plot import plane
 
 POSITIVE = 4.0  # minimum gold score of a pair with the same meaning
 POOLED = "pooled-10"

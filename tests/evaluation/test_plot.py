@@ -15,7 +15,7 @@ import pytest
 import isoglot
 from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.groups import Group
-from isoglot.report.plot import METHODS, Sentence, choose, draw, project
+from isoglot.evaluation.plot import METHODS, Sentence, choose, draw, project
 
 TEXTS = {
     "eng": "The cat sits <script>alert(1)</script> & waits.",

@@ -10,8 +10,7 @@ import heapq
 import importlib
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -24,26 +23,22 @@ from isoglot.core.arguments import NonNegativeInt, PositiveInt, as_python, check
 from isoglot.core.errors import EvaluationError, naming_extras, nearest
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
-from isoglot.data.languages import UNKNOWN, canonical_list, english_name
+from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
-from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, save, style
+from isoglot.model import load
+from isoglot.report import charts
+from isoglot.report.charts import Plane, Sentence, data_uri, draw, plain, save, style
 from isoglot.report.html import ENVIRONMENT, facts
 from isoglot.report.tables import list_names
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from plotly.graph_objects import Figure as Interactive
 
 LIMIT = 2000  # default maximum of sentences; with more, points overlap and t-SNE is slow
 ENDINGS = (".html", ".png", ".svg", ".pdf")
 
-Plane = NDArray[np.float64]
-
 _FEWEST = 5  # with fewer points PCA is used, since there are too few neighbours to preserve
 _ROUNDING = 1e-9  # sums of squares below are those of equal vectors
-_SIDE = 6.4  # inches of the square that contains the points
-_NAMED, _TOGETHER = 20, 0.15  # joined groups up to which those within this share of the side are labelled
-_CODED = 1000  # maximum sentences of a map that shows language codes instead of markers
 _SYMBOLS = (  # in the order of MARKERS
     *("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"),
     *("x", "star", "triangle-left", "triangle-right", "pentagon"),
@@ -53,16 +48,6 @@ _NOTES = {
     "tsne": "t-SNE of unit vectors: neighbourhoods are meaningful, distances between clusters are not.",
     "umap": "UMAP of unit vectors: neighbourhoods are meaningful, distances between clusters are not.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A point of a map. Sentences of the same `group` are joined unless it is empty; `kind` chooses the colour."""
-
-    text: str
-    language: str
-    group: str
-    kind: str
 
 
 @check_arguments()
@@ -154,10 +139,12 @@ class SentenceMap:
             go: Any = importlib.import_module("plotly.graph_objects")
         except ImportError as error:
             raise EvaluationError('interactive maps need plotly: pip install "isoglot[plot]"') from error
-        drawing, groups, centres = go.Figure(), _group_sentences(self.sentences), _centres(self.sentences, self.places)
+        drawing, groups = go.Figure(), charts.find_groups(self.sentences)
+        centres = charts.find_centres(self.sentences, self.places)
         size = 10 if len(self.sentences) <= 300 else 7 if len(self.sentences) <= 3000 else 5
-        for place, members in enumerate(_kinds(self.sentences).values()):
-            entry = {"legendgroup": str(place), "name": escape(plain(_legend(self.sentences[members[0]]))) or "(none)"}
+        for place, members in enumerate(charts.find_kinds(self.sentences).values()):
+            name = escape(plain(charts.legend(self.sentences[members[0]]))) or "(none)"
+            entry = {"legendgroup": str(place), "name": name}
             rays = [(centres[member], self.places[member]) for member in members if member in centres]
             drawing.add_scatter(
                 x=[x for start, end in rays for x in (start[0], end[0], None)],
@@ -189,7 +176,7 @@ class SentenceMap:
             hoverlabel={"align": "left", "bgcolor": "white", "font": {"size": 14}},
             legend={"orientation": "h", "yanchor": "top", "y": 0, "font": {"size": 14}},
             margin={"l": 0, "r": 0, "t": 0, "b": 0},
-            modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#999999", "activecolor": COLOURS[0]},
+            modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#999999", "activecolor": charts.COLOURS[0]},
             xaxis=axis,
             yaxis=axis | {"scaleanchor": "x"},
         )
@@ -200,8 +187,8 @@ class SentenceMap:
         drawing = self.figure().to_html(
             full_html=False, include_plotlyjs=True, div_id="map", config=options, default_height="100%"
         )
-        languages = list_names([_name_language(code) for code in dict.fromkeys(one.language for one in self.sentences)])
-        data = f"{len(self.sentences):,} sentences, {languages}"
+        codes = dict.fromkeys(one.language for one in self.sentences)
+        data = f"{len(self.sentences):,} sentences, {list_names([*map(charts.name_language, codes)])}"
         about = {"title": self.title, "note": self.note, "facts": facts([self.model], data)}
         page = ENVIRONMENT.get_template("map.html").render(about, drawing=drawing)
         return plain(page)
@@ -342,106 +329,13 @@ def plane(points: Plane, method: str = "tsne") -> Plane:
         return METHODS[method](points)
 
 
-@contextmanager
-def draw(
-    sentences: Sequence[Sentence], places: Plane, *, title: str = "", note: str = "", side: float = _SIDE
-) -> Iterator[tuple[Figure, Plane]]:
-    """A picture of a map, and where its points are in it: shares (N, 2) of its width and height from the lower left.
-
-    Kinds have a colour and a marker, 88 pairs of them. Of more kinds than there are markers whose names are short,
-    such as languages, the names stand instead of the markers, in a colour for each group; where the colours are used
-    again, the names are bold.
-    """
-    from matplotlib.collections import LineCollection
-
-    kinds, groups, centres = _kinds(sentences), _group_sentences(sentences), _centres(sentences, places)
-    names = {kind: plain(_legend(sentences[members[0]]))[:30] or "(none)" for kind, members in kinds.items()}
-    coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
-    columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))
-    columns = -(-len(kinds) // -(-len(kinds) // columns))  # rows of equal length
-    side, above = 1.5 * _SIDE if coded else side, 0.62 if title or note else 0.04
-    below = 0.04 if coded else 0.24 * -(-len(kinds) // columns) + 0.1
-    height = side + above + below
-    with canvas(side, height) as figure:
-        axes = figure.add_axes((0.02, below / height, 0.96, side / height), xticks=[], yticks=[])
-        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
-        axes.spines[:].set(visible=True, color="#cccccc")
-        faint = 1.0 if len(centres) <= 300 else 0.5
-        rays = [(centre, places[member]) for member, centre in centres.items()]
-        axes.add_collection(LineCollection(rays, colors="#999999", linewidths=0.8 * faint, alpha=faint, zorder=1))
-        if coded:
-            order = {group: place for place, group in enumerate(groups)}
-            for sentence, (x, y) in zip(sentences, places, strict=True):
-                place = order.get(sentence.group)
-                colour = "#777777" if place is None else style(place)["color"]
-                weight = "bold" if place is not None and place // len(COLOURS) % 2 else "normal"
-                axes.text(x, y, plain(sentence.kind), ha="center", va="center", size=8, color=colour, weight=weight)
-        else:
-            size = 6.5 if len(sentences) <= 300 else 4.0 if len(sentences) <= 3000 else 2.5
-            for place, (kind, members) in enumerate(kinds.items()):
-                edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": size}
-                axes.plot(*places[members].T, linestyle="", zorder=3, label=names[kind], **style(place), **edge)
-            figure.legend(loc="lower center", frameon=False, ncols=columns, handletextpad=0.2, columnspacing=1)
-        taken: list[Plane] = []
-        for members in groups.values() if len(groups) <= _NAMED else ():
-            middle, low = places[members].mean(axis=0), places[members].min(axis=0)[1]
-            at = np.array([middle[0], low])
-            free = all(np.abs((at - other) / (1.6 / side, 0.2 / side)).max() > 1 for other in taken)
-            if free and np.abs(places[members] - middle).max() <= _TOGETHER:
-                taken.append(at)
-                inside = "left" if at[0] < 0.15 else "right" if at[0] > 0.85 else "center"
-                text = plain(sentences[members[0]].text)
-                words = text if len(text) <= 24 else f"{text[:23].rstrip()}…"
-                box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-                placing: dict[str, Any] = {"ha": inside, "va": "top", "size": 8, "bbox": box, "zorder": 2}
-                axes.annotate(words, tuple(at), (0, -5), textcoords="offset points", **placing)
-        figure.text(0.02, 1 - 0.26 / height, plain(title)[:80], size=12, weight="bold")
-        figure.text(0.02, 1 - 0.5 / height, plain(note)[:140], size=8, color="#55585e")
-        yield figure, axes.transData.transform(places) / figure.bbox.size
-
-
-def picture(sentences: Sequence[Sentence], places: Plane) -> tuple[str, Plane]:
-    """The source of an image of a map without words above it, and where its points are, as `draw` gives them."""
-    with draw(sentences, places, side=WIDTH) as (figure, shares):
-        return data_uri(figure), shares
-
-
-def _kinds(sentences: Sequence[Sentence], key: str = "kind") -> dict[str, list[int]]:
-    """The places of the sentences of each kind, in the order of first appearance."""
-    kinds: dict[str, list[int]] = {}
-    for place, sentence in enumerate(sentences):
-        kinds.setdefault(getattr(sentence, key), []).append(place)
-    return kinds
-
-
-def _group_sentences(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
-    """The places of the sentences of each group that has two or more."""
-    return {group: members for group, members in _kinds(sentences, "group").items() if group and len(members) > 1}
-
-
-def _centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
-    """The centre of its group for each joined sentence; short lines show that the sentences of a group are close."""
-    every = _group_sentences(sentences).values()
-    return {member: middle for members in every for middle in [places[members].mean(axis=0)] for member in members}
-
-
-def _name_language(language: str) -> str:
-    """A code with the name of its language."""
-    return f"{language} {english_name(language)}".rstrip()
-
-
-def _legend(sentence: Sentence) -> str:
-    """The kind of a sentence; of a language, with its name."""
-    return _name_language(sentence.kind) if sentence.kind == sentence.language else sentence.kind
-
-
 def _hover(sentences: Sequence[Sentence], place: int, groups: Mapping[str, Sequence[int]]) -> str:
     """A sentence and its translations as plotly shows them; plotly reads some HTML, so everything is escaped."""
     others = [other for other in groups.get(sentences[place].group, []) if other != place]
     lines = []
     for member in [place, *others[:11]]:
         one = sentences[member]
-        name = _name_language(one.language)
+        name = charts.name_language(one.language)
         name += "" if one.kind in (one.language, "language unknown") else f" · {one.kind}"
         words = textwrap.wrap(plain(one.text)[:400], 70) or ['""']
         text = "<br>".join(escape(line) for line in words)
@@ -471,8 +365,6 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
             raise ValueError(f"vectors of shape {model.shape} for {chosen.total} sentences; expected (N, D)")
         return model[[start + at for _, start, group in chosen.groups for at in range(len(group.texts))]]
     if isinstance(model, str | Path):
-        from isoglot.model import load
-
         model = load(model, device=device)
     compute = getattr(model, "encode", model)  # an encoder of any library, or a function
     if not callable(compute):

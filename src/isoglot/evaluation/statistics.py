@@ -37,10 +37,6 @@ def weigh(statistic: str, items: NDArray[Any], weights: NDArray[Any]) -> Doubles
     return _WEIGHTED[statistic](np.asarray(items, np.float64), np.asarray(weights, np.float64))
 
 
-def _mean(items: Doubles, weights: Doubles) -> Doubles:
-    return np.asarray(weights @ items / weights.sum(axis=1))
-
-
 def _share(items: Doubles, weights: Doubles, *, factors: tuple[int, int, int]) -> Doubles:
     """Right times the first factor over predicted and gold times the others."""
     right, predicted, gold = (weights @ items).T * np.array(factors)[:, None]
@@ -101,7 +97,7 @@ def _divide(above: Doubles, below: Doubles) -> Doubles:
 
 _CORRELATIONS: dict[str, Weighted] = {"spearman": _spearman, "pearson": _pearson}
 _WEIGHTED: dict[str, Weighted] = {
-    "mean": _mean,
+    "mean": lambda items, weights: np.asarray(weights @ items / weights.sum(axis=1)),
     **_CORRELATIONS,
     "f1": partial(_share, factors=(2, 1, 1)),
     "precision": partial(_share, factors=(1, 1, 0)),

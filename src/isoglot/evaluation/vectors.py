@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import as_python
 from isoglot.core.errors import EvaluationError
 from isoglot.data import vectors
-from isoglot.data.sets.normal import Rows
+from isoglot.data.sets.normal import Texts
 from isoglot.data.store import BLOCK, VectorStore
 from isoglot.evaluation.base import Encode
 
@@ -102,7 +102,7 @@ def embed(
     return rows
 
 
-def embed_rows(encode: Encode, rows: Rows, *, where: str, side: int = 0) -> NDArray[np.float32]:
+def embed_rows(encode: Encode, rows: Texts, *, where: str, side: int = 0) -> NDArray[np.float32]:
     """Vectors (N, D) of one column of N rows; errors name the place of the row, see `embed`."""
     return embed(encode, rows.texts(side), where=where, place=rows.place(side))
 

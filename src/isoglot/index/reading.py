@@ -25,17 +25,8 @@ from typing import Any
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
+from isoglot.data import formats
 from isoglot.data.files import read_lines
-from isoglot.data.formats import (
-    DOCUMENTS,
-    PAIRS,
-    TABLES,
-    input_format,
-    parquet_metadata,
-    read_records,
-    read_table,
-    read_texts,
-)
 from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
 from isoglot.data.numbers import finite
@@ -69,21 +60,22 @@ def read_sentences(
 
 def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Iterator[_Unit]:
     path, codes = _source(source, language)
-    form = input_format(path)
+    form = formats.input_format(path)
     if form == "tmx":
         yield from ((group.key, _versions(group.texts, group.langs)) for group in read_tmx(path, keep_ids=True))
-    elif form in PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
-        groups = read(form, path) if form in PAIRS else read_moses(path, languages=codes if len(codes) == 2 else None)
+    elif form in formats.PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
+        sides = codes if len(codes) == 2 else None
+        groups = read(form, path) if form in formats.PAIRS else read_moses(path, languages=sides)
         yield from ((None, _versions(group.texts, group.langs)) for group in groups)
-    elif form in TABLES:
+    elif form in formats.TABLES:
         yield from _table(path, codes, columns)
     elif form in ("jsonl", "parquet"):
-        if form == "parquet" and (pair := parquet_metadata(path, "isoglot.languages")):
+        if form == "parquet" and (pair := formats.parquet_metadata(path, "isoglot.languages")):
             codes = canonical_list(pair, file=path)
-        for line, item in read_records(path, skip_blank=True):
+        for line, item in formats.read_records(path, skip_blank=True):
             yield from _of_row({name: cell for name, cell in item.items() if cell is not None}, path, line, codes)
     else:
-        texts = read_texts(path) if form in DOCUMENTS else read_lines(path)
+        texts = formats.read_texts(path) if form in formats.DOCUMENTS else read_lines(path)
         yield from ((None, [Sentence("", text, _one(codes, path))]) for _, text in texts if text.strip())
 
 
@@ -133,7 +125,7 @@ def _versions(texts: Sequence[str], languages: Sequence[str]) -> list[Sentence]:
 
 
 def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -> Iterator[_Unit]:
-    names, rows = read_table(path, columns, implied=_match_mined)
+    names, rows = formats.read_table(path, columns, implied=_match_mined)
     names = _header(names, path)
     for number, cells in rows:
         row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.strip()}

@@ -206,7 +206,8 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
     for arm, point in itertools.product(arms, itertools.product(*grid)):
         label = ", ".join(f"{names[key]}={write_value(value)}" for key, value in point)
         name = f"{arm.name}, {label}" if len(arms) > 1 else label
-        changes = (*arm.set, *(f"{key}={_toml(value)}" for key, value in point))
+        # JSON writes the values of TOML, all but tables, alike.
+        changes = (*arm.set, *(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in point))
         every.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
     return tuple(every)
 
@@ -215,11 +216,6 @@ def _short(keys: Sequence[str]) -> dict[str, str]:
     """For each key its last part, or the whole key if two have the same last part."""
     last = [key.rpartition(".")[2] for key in keys]
     return {key: short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True)}
-
-
-def _toml(value: Any) -> str:
-    """A value of TOML as it is written; JSON writes all but tables alike."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import IsoglotError, RecipeError
 from isoglot.core.progress import Report
 from isoglot.data.files import atomic_folder, atomic_write, check_output, content_digest, exclusive, work_folder
+from isoglot.wikipedia import wikitext
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.wikipedia.entities import (
     Entity,
@@ -46,17 +47,7 @@ from isoglot.wikipedia.entities import (
 from isoglot.wikipedia.sample import REPORT, Choice, Part, write_choice
 from isoglot.wikipedia.shards import Map, mapping, read_shards, write_shards
 from isoglot.wikipedia.titles import Names, normal
-from isoglot.wikipedia.wikitext import (
-    LONGEST_PARAGRAPH,
-    MARKUP,
-    Limits,
-    Paragraph,
-    UnreadableError,
-    fault,
-    is_table,
-    read,
-    split,
-)
+from isoglot.wikipedia.wikitext import Limits
 
 Progress = Callable[[str, int, int], None]  # pass, items done, items in total or 0 if that is not known
 
@@ -263,8 +254,8 @@ def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: 
     lines = []
     for article in articles:
         try:
-            paragraphs, titles = read(article.text, names)
-        except UnreadableError as error:
+            paragraphs, titles = wikitext.read(article.text, names)
+        except wikitext.UnreadableError as error:
             counts[f"articles {error}"] += 1
             continue
         entities = [find_entity(link.title) for paragraph in paragraphs for link in paragraph.links]
@@ -283,7 +274,7 @@ def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: 
 
 
 def _read_sentences(
-    paragraphs: list[Paragraph],
+    paragraphs: list[wikitext.Paragraph],
     wiki: str,
     find_entity: Callable[[str], str | None],
     limits: Limits,
@@ -293,13 +284,13 @@ def _read_sentences(
     for paragraph in paragraphs:
         if not paragraph.links:
             continue
-        if len(paragraph.text) > LONGEST_PARAGRAPH:
+        if len(paragraph.text) > wikitext.LONGEST_PARAGRAPH:
             counts["paragraphs too long"] += 1
-        for text, links in split(paragraph, wiki):
+        for text, links in wikitext.split(paragraph, wiki):
             places = [[link.start, link.end, entity] for link in links if (entity := find_entity(link.title))]
             if not places:
                 continue
-            problem = MARKUP if is_table(paragraph) else fault(text, links, limits)
+            problem = wikitext.MARKUP if wikitext.is_table(paragraph) else wikitext.fault(text, links, limits)
             counts[f"sentences {problem}" if problem else "sentences kept"] += 1
             if not problem:
                 yield [text, places]

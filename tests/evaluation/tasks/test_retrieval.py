@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -244,3 +245,15 @@ def test_the_f1_is_that_of_scikit_learn_weighted_over_sentences(tmp_path):
     cosines = foreign @ english.T / np.linalg.norm(foreign, axis=1)[:, None] / np.linalg.norm(english, axis=1)
     expected = f1_score(np.arange(60), cosines.argmax(1), average="weighted", zero_division=0)
     assert 0 < f1 == pytest.approx(expected)
+
+
+def test_a_row_in_memory_takes_little_more_than_its_texts(tmp_path):
+    groups = tuple(Group((f"the cat {number}", f"die Katze {number}"), ("eng", "deu")) for number in range(2000))
+    tracemalloc.start()
+    try:
+        found = Retrieval(groups).find(tmp_path)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [*found] == ["deu-eng"]
+    assert held / 2000 < 120  # bytes: two texts, which are there already, and the words of a place

@@ -19,29 +19,19 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score
 from isoglot.evaluation.sets import SetTask, Source, among, in_split
-from isoglot.evaluation.tasks.classification import (
-    ACCURACY,
-    ITERATIONS,
-    SEED,
-    Outcome,
-    accuracy,
-    chosen_strength,
-    combine,
-    logistic,
-    wrong_answers,
-)
+from isoglot.evaluation.tasks import classification
 from isoglot.evaluation.tasks.linear import Floats, Ids
 from isoglot.evaluation.vectors import embed_rows
 
 SETS = (("en", "de", "fr", "hi"), ("en", "tr", "ar", "bg"))
 PREMISES = 1000
-TOLD = replace(ACCURACY, lower_is_better=True)  # lower is more language-neutral
+TOLD = replace(classification.ACCURACY, lower_is_better=True)  # lower is more language-neutral
 
 # The sentences of a language and their vectors (N, D).
 Table = tuple[Sequence[str], Floats]
 
 
-def probe(tables: dict[str, Floats]) -> Outcome:
+def probe(tables: dict[str, Floats]) -> classification.Outcome:
     """The classifier's answers on the half of each language that it has not learnt from, language after language.
 
     `tables` holds the vectors (N, D) of each language, the same row being the same sentence where they are aligned.
@@ -55,9 +45,9 @@ def probe(tables: dict[str, Floats]) -> Outcome:
         for side in (0, 1)
     )
     groups = np.concatenate([half[0] for half in halves])  # a sentence and its translations share their number
-    strength = chosen_strength(learnt, gold, groups.tolist(), iterations=ITERATIONS)
-    answer = logistic(learnt, gold, strength=strength, iterations=ITERATIONS)(tested)
-    return combine(tuple(tables), expected, [answer])
+    strength = classification.chosen_strength(learnt, gold, groups.tolist(), iterations=classification.ITERATIONS)
+    answer = classification.logistic(learnt, gold, strength=strength, iterations=classification.ITERATIONS)(tested)
+    return classification.combine(tuple(tables), expected, [answer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +115,7 @@ class LanguageIdLingua(SetTask):
             rows = outcome.gold == number
             if code in subsets:
                 answers = [(outcome.predicted[0][rows], outcome.probability[rows])]
-                part = combine(outcome.classes, outcome.gold[rows], answers)
+                part = classification.combine(outcome.classes, outcome.gold[rows], answers)
                 yield _score(self.name, code, part, [tables[code][0]])
 
     def _table(self, encode: Encode, code: str, source: Source) -> Table:
@@ -136,14 +126,14 @@ class LanguageIdLingua(SetTask):
         return rows.texts(), embed_rows(encode, rows, where=where)
 
 
-def _score(task: str, subset: str, outcome: Outcome, sides: Sequence[Sequence[str]]) -> Score:
+def _score(task: str, subset: str, outcome: classification.Outcome, sides: Sequence[Sequence[str]]) -> Score:
     """The score with the classifier's mistakes; `sides` are all sentences of each language, half of them tested."""
     tested = [texts[row] for texts in sides for row in _halves(len(texts))[1]]
-    details = wrong_answers({"sentence": tested}, outcome, labels=("language", "taken for"))
-    return accuracy(task, subset, outcome, metric=TOLD, details=details)
+    details = classification.wrong_answers({"sentence": tested}, outcome, labels=("language", "taken for"))
+    return classification.accuracy(task, subset, outcome, metric=TOLD, details=details)
 
 
 def _halves(count: int) -> tuple[Ids, Ids]:
     """Row numbers for learning and for testing, each in the order of the data."""
-    order = np.random.default_rng(SEED).permutation(count)
+    order = np.random.default_rng(classification.SEED).permutation(count)
     return np.sort(order[: count // 2]), np.sort(order[count // 2 :])

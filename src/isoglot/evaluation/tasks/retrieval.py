@@ -27,7 +27,7 @@ from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import locate
 from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
-from isoglot.data.sets.normal import Row, Rows
+from isoglot.data.sets.normal import Columns, Texts
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, among, is_english, words
 from isoglot.evaluation.vectors import embed_rows, unit
@@ -48,6 +48,9 @@ LASER_112 = words(
     "zsm"
 )
 AVERAGES = {"xtreme-14": XTREME_14, "xtreme-36": XTREME_36, "laser-112": LASER_112}
+
+
+_PART = 4096  # wrong answers whose cosines are computed together
 
 
 class Measure(NamedTuple):
@@ -82,7 +85,7 @@ MTEB_MEASURES = (*MEASURES, Measure("f1", _f1, first=True))
 
 
 def score_pair(
-    encode: Encode, pair: tuple[str, str], rows: Rows, *, task: str, measures: Sequence[Measure], item_set: str = ""
+    encode: Encode, pair: tuple[str, str], rows: Texts, *, task: str, measures: Sequence[Measure], item_set: str = ""
 ) -> Iterator[Score]:
     """The scores of N aligned sentences of a pair of languages.
 
@@ -120,7 +123,7 @@ def first_places(texts: Sequence[str]) -> Ids:
     return np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
 
 
-def warn_of_repeated(rows: Rows, side: int, *, where: str) -> bool:
+def warn_of_repeated(rows: Texts, side: int, *, where: str) -> bool:
     """Whether any sentence of one side stands twice, which is logged, once, with the places of the first that does.
 
     Not an error, since translation memories have such rows; but no encoder can get all of them right: the first of
@@ -182,9 +185,9 @@ class Retrieval(BaseTask):
     groups: tuple[Group, ...] | None = None
     name: str = "retrieval"
 
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[tuple[str, str], Rows]]:
-        """Pairs of languages that occur together in a group, and their sentences."""
-        pairs: dict[tuple[str, str], list[Row]] = {}
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[tuple[str, str], Columns, str]]:
+        """Pairs of languages that occur together in a group, their sentences, and the id of their item set."""
+        pairs: dict[tuple[str, str], tuple[Columns, list[str]]] = {}
         in_memory = (("", group) for group in self.groups or ())
         for place, group in read_groups(data, task=self.name) if self.groups is None else in_memory:
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
@@ -192,20 +195,21 @@ class Retrieval(BaseTask):
             codes.sort(key=lambda language: (is_english(language), language))
             key = item_set_of(group.texts)  # of the whole group, so that it is the same in every pair of languages
             for pair in combinations(codes, 2):
-                rows = pairs.setdefault(pair, [])
-                texts = firsts[pair[0]], firsts[pair[1]]
-                rows.append(Row(texts, (place or f"pair {len(rows) + 1}",), id=key))
-        return {"-".join(pair): (pair, Rows(pairs[pair])) for pair in sorted(pairs)}
+                columns, keys = pairs.setdefault(pair, (Columns(), []))
+                for side, language in zip(columns.sides, pair, strict=True):
+                    side.append(firsts[language])
+                keys.append(key)
+                columns.places.append(place or f"pair {len(keys)}")
+        return {"-".join(pair): (pair, columns, item_set_of(keys)) for pair, (columns, keys) in sorted(pairs.items())}
 
-    def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Rows]]) -> Iterator[Score]:
+    def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Columns, str]]) -> Iterator[Score]:
         """The three accuracies of each pair of languages."""
         warned: set[str] = set()
-        for subset, (pair, rows) in subsets.items():
+        for subset, (pair, rows, item_set) in subsets.items():
             for side, language in enumerate(pair if self.groups is None else ()):
                 where = f"{self.name} {subset}, language {language}"
                 if language not in warned and warn_of_repeated(rows, side, where=where):
                     warned.add(language)  # once, as a language has many pairs
-            item_set = item_set_of(row.id for row in rows)
             yield from score_pair(encode, pair, rows, task=self.name, measures=MEASURES, item_set=item_set)
 
 
@@ -213,11 +217,15 @@ def cosine_mistakes(
     texts: Sequence[Sequence[str]], tables: Sequence[Floats], wrong: Ids, expected: Ids, answers: Ids
 ) -> tuple[Detail, ...]:
     """The worst of W wrong answers by cosine, see `mistakes`; `tables` are the vectors of the texts of each side."""
-    queries, right, chosen = (
-        unit(table[rows]) for table, rows in zip((tables[0], *[tables[1]] * 2), (wrong, expected, answers), strict=True)
-    )
-    cosines = np.einsum("nd,nd->n", queries, right), np.einsum("nd,nd->n", queries, chosen)
-    return mistakes(texts, (wrong, expected, answers), cosines, ("cosine expected", "cosine found", "margin"))
+
+    def cosines(others: Ids) -> Doubles:  # by parts, since the vectors of all in float64 take more than the tables
+        values = np.empty(len(wrong))
+        for part in (slice(at, at + _PART) for at in range(0, len(wrong), _PART)):
+            values[part] = np.einsum("nd,nd->n", unit(tables[0][wrong[part]]), unit(tables[1][others[part]]))
+        return values
+
+    scores, names = (cosines(expected), cosines(answers)), ("cosine expected", "cosine found", "margin")
+    return mistakes(texts, (wrong, expected, answers), scores, names)
 
 
 def mistakes(

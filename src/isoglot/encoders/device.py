@@ -20,6 +20,8 @@ from isoglot.core import environment
 from isoglot.core.errors import EncoderError
 from isoglot.model.engine import full_name
 
+_pass = threading.local()
+
 
 def resolve(device: torch.device | str = "auto") -> torch.device:
     """The device to use. `auto`: `$ISOGLOT_DEVICE` if set, else the accelerator (CUDA, XPU or MPS), else the CPU.
@@ -87,7 +89,11 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     if precision == "bfloat16":
         # Without its cache of weights in bfloat16: all threads share it, and a chunk uses each weight once.
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
-    return _tf32 if precision == "tf32" else nullcontext()
+    if precision == "tf32":
+        from isoglot.encoders.switches import tf32
+
+        return tf32
+    return nullcontext()
 
 
 @contextmanager
@@ -104,68 +110,6 @@ def one_pass(computing: AbstractContextManager[object]) -> Iterator[None]:
 def joined_weights() -> dict[Any, Tensor]:
     """Weights that the pass of this thread has joined; outside of a pass an empty dict."""
     return getattr(_pass, "joined", {})
-
-
-class _Switch(AbstractContextManager[None]):
-    """A switch of PyTorch, which is the whole process's, is at `value` while any thread is inside."""
-
-    def __init__(self, read: Callable[[], Any], turn: Callable[[Any], None], value: bool) -> None:
-        self.lock, self.inside, self.before = threading.RLock(), 0, None
-        self.read, self.turn, self.value = read, turn, value
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if not self.inside:
-                self.before = self.read()
-                self.turn(self.value)
-            self.inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self.turn(self.before)
-
-
-def _tf32_choice() -> bool | str:
-    """Whether products may be in TF32: of PyTorch's two switches, the one that the program used."""
-    products = torch.backends.cuda.matmul
-    try:
-        return bool(products.allow_tf32)
-    except RuntimeError:  # the program used the newer one, in a way that the older can't express
-        return str(products.fp32_precision)
-
-
-def _choose_tf32(value: bool | str) -> None:
-    setattr(torch.backends.cuda.matmul, "fp32_precision" if isinstance(value, str) else "allow_tf32", value)
-
-
-_tf32 = _Switch(_tf32_choice, _choose_tf32, True)
-_attention = _Switch(torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp, False)
-_pass = threading.local()
-
-
-def attending(device: torch.device) -> AbstractContextManager[object]:
-    """The context of a forward pass: without the attention of cuDNN.
-
-    It makes a plan for each shape that it meets first, and nearly every chunk of texts has one that is new. On an H100
-    (PyTorch 2.11) that was 60 ms of a chunk's forward pass, and most of the time of a step of training. It also refuses
-    a mask with a gradient, as the distances of MPNet are: the two passes of a chunk would be computed by two kernels,
-    which drop out other cells.
-    """
-    return _attention if device.type == "cuda" else nullcontext()
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    """Products of float32 are computed in float32 inside the block, by all threads; TF32 waits for its end."""
-    with _tf32.lock:
-        before = _tf32_choice()
-        _choose_tf32(False)
-        try:
-            yield
-        finally:
-            _choose_tf32(before)
 
 
 def fetch(values: Tensor) -> Callable[[], Tensor]:

@@ -26,12 +26,12 @@ from isoglot.data.tokens import Tokens
 from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert, Config, compile_layers
-from isoglot.encoders.device import attending
 from isoglot.encoders.int8 import quantize
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.rounding import for_inference
+from isoglot.encoders.switches import attending
 from isoglot.model import Model, layout
 from isoglot.model.tokenizer import SavedTokenizer, add_prompt, digest, disable_extras, tokenize_rows
 

@@ -13,8 +13,17 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives import kernel
 from isoglot.objectives.base import Losses, Objective, Range, Temperature
+from isoglot.objectives.kernel import (
+    Equation,
+    contrast,
+    contrast_both_ways,
+    filter_pairs,
+    matches,
+    pick,
+    same_meaning,
+    unit,
+)
 
 
 class InfoNCE(Objective):
@@ -40,19 +49,18 @@ class InfoNCE(Objective):
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `info_nce`, and that of the other direction, under `info_nce/back`."""
-        z, anchors, candidates = kernel.unit(vectors), batch.slot == 0, batch.slot != 0
+        z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
         group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
-        in_group = kernel.matches(batch.group[anchors], group)
+        in_group = matches(batch.group[anchors], group)
         hard = slot[in_group[1]] < 0
-        equation = kernel.Equation(
+        equation = Equation(
             temperature=self.temperature,
-            dropped=kernel.same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
-            favoured=kernel.filter_pairs(in_group, hard),
+            dropped=same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
+            favoured=filter_pairs(in_group, hard),
             favour=self.hard_negative_weight,
         )
-        positives = kernel.filter_pairs(in_group, ~hard)
-        sides = kernel.pick(z, anchors), kernel.pick(z, candidates)
+        positives = filter_pairs(in_group, ~hard)
         if self.direction == "one-way":
-            return {"info_nce": kernel.contrast(*sides, positives, equation)}
-        forth, back = kernel.contrast_both_ways(*sides, positives, equation)
+            return {"info_nce": contrast(pick(z, anchors), pick(z, candidates), positives, equation)}
+        forth, back = contrast_both_ways(pick(z, anchors), pick(z, candidates), positives, equation)
         return {"info_nce": forth, "info_nce/back": back}

@@ -14,8 +14,18 @@ import torch
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives import kernel
 from isoglot.objectives.base import Losses, Objective, Temperature
+from isoglot.objectives.kernel import (
+    Equation,
+    Rescale,
+    contrast,
+    filter_pairs,
+    matches,
+    pick,
+    same_meaning,
+    union,
+    unit,
+)
 
 
 class MultiPositive(Objective):
@@ -38,7 +48,7 @@ class MultiPositive(Objective):
         self,
         *,
         temperature: Temperature = 0.05,
-        rescale: kernel.Rescale = "matrix",
+        rescale: Rescale = "matrix",
         anchors: Literal["first", "every"] = "first",
         candidates: Literal["batch", "non-anchors"] = "batch",
         hard_negatives: Literal["shared", "own"] = "shared",
@@ -46,31 +56,31 @@ class MultiPositive(Objective):
     ) -> None:
         super().__init__()
         self.temperature, self.extremes = temperature, extremes
-        self.rescale: kernel.Rescale = rescale
+        self.rescale: Rescale = rescale
         self.anchors, self.candidates, self.hard_negatives = anchors, candidates, hard_negatives
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `multi_positive`."""
-        z = kernel.unit(vectors)
+        z = unit(vectors)
         rows = torch.arange(len(z))
         anchor = rows[batch.slot == 0 if self.anchors == "first" else batch.slot >= 0]
         candidate = rows if self.candidates == "batch" else rows[batch.slot != 0]
         group, key, slot = batch.group[candidate], batch.key[candidate], batch.slot[candidate]
-        in_group = kernel.matches(batch.group[anchor], group)
+        in_group = matches(batch.group[anchor], group)
         itself = anchor[in_group[0]] == candidate[in_group[1]]
         hard = slot[in_group[1]] < 0
         dropped = [
-            kernel.filter_pairs(in_group, itself),
-            kernel.same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot),
+            filter_pairs(in_group, itself),
+            same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot),
         ]
         private = (batch.group[anchor], torch.where(slot < 0, group, -1)) if self.hard_negatives == "own" else None
-        equation = kernel.Equation(
+        equation = Equation(
             temperature=self.temperature,
-            dropped=kernel.union(*dropped),
+            dropped=union(*dropped),
             private=private,
             rescale=self.rescale,
             detach_extremes=self.extremes == "detached",
         )
-        positives = kernel.filter_pairs(in_group, ~hard & ~itself)
-        loss = kernel.contrast(kernel.pick(z, anchor), kernel.pick(z, candidate), positives, equation, target="inside")
+        positives = filter_pairs(in_group, ~hard & ~itself)
+        loss = contrast(pick(z, anchor), pick(z, candidate), positives, equation, target="inside")
         return {"multi_positive": loss}

@@ -143,7 +143,7 @@ def search(
                 yield from ((table, at, min(at + rows, stop)) for at in range(begin, stop, rows))
 
     scores, ahead = torch.empty(height, width, device=place), Best.of(forward, place)
-    with torch_half("encoders.device").full_precision(), ThreadPoolExecutor(workers) as pool:
+    with torch_half("encoders.switches").full_precision(), ThreadPoolExecutor(workers) as pool:
         sender = Sender(place, run_ahead(lambda given: pool.submit(load, *given, metric).result, workers, pieces()))
         for turn, first in enumerate(stripes[start:], start):
             stripe_best = backward.part(first, first + stripe)
@@ -176,7 +176,7 @@ def nearest(queries: best.Floats, blocks: Iterator[tuple[int, best.Floats]], k: 
     """Ids (Q, k) of the greatest inner products with the rows of blocks, which come with their first id, ascending."""
     sender, among = Sender(place, iter(())), Best.of(best.Best.empty(len(queries), k), place)
     asked = sender.send(queries)
-    with torch_half("encoders.device").full_precision():
+    with torch_half("encoders.switches").full_precision():
         for first, rows in blocks:
             block = pad(sender.send(rows), (0, 0, 0, -len(rows) % GROUP))
             scores = asked @ block.T

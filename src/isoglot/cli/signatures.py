@@ -208,11 +208,11 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(verb)
     def run(**values: Any) -> None:
-        own = {name: value for name, value in values.items() if value not in (parameters[name].default, None, [])}
-        given = Given({name: flags.get(name, infos[name].metavar or name.upper()) for name in own})
+        passed = [name for name, value in values.items() if value not in (parameters[name].default, None, [])]
+        given = Given({name: flags.get(name, infos[name].metavar or name.upper()) for name in passed})
         for group, names in made.items():
-            passed = {name: values.pop(name) for name in names}
-            values[group] = {name: value for name, value in passed.items() if value not in (None, [])}
+            settings = {name: values.pop(name) for name in names}
+            values[group] = {name: value for name, value in settings.items() if value not in (None, [])}
         try:
             verb(**values, **dict.fromkeys(wanted, given))
         except ValueError as error:

@@ -99,9 +99,9 @@ def for_inference(encoder: Encoder, precision: str) -> Encoder:
                     part.join()
             entry = _encoders[encoder] = state, copy
         whole, copies = ([part for part in each.modules() if isinstance(part, Encoder)] for each in (encoder, entry[1]))
-        for part, copy in zip(whole, copies, strict=True):  # their settings, such as max_length, may have changed since
-            kept = {name: copy.__dict__[name] for name in ("_modules", "_parameters", "training")}
-            copy.__dict__ = {**part.__dict__, **kept}
+        for part, twin in zip(whole, copies, strict=True):  # their settings, such as max_length, may have changed since
+            weights = {name: twin.__dict__[name] for name in ("_modules", "_parameters", "training")}
+            twin.__dict__ = {**part.__dict__, **weights}
     return entry[1]
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 from torch import nn
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import RecipeError
+from isoglot.core.errors import RecipeError, quote
 from isoglot.core.plugins import Registry
 from isoglot.objectives.additive_margin import AdditiveMargin
 from isoglot.objectives.base import Losses, Objective, Sum
@@ -78,6 +78,8 @@ def build(
 
     Options that are paths are found by `resolve`.
     """
+    if not isinstance(encoder, nn.Module):
+        raise TypeError(f"build: encoder: must be an encoder, got {quote(encoder)}")
     OBJECTIVES.check(name, options, where=where)
     kind = OBJECTIVES[name]
     hints, asked = get_type_hints(kind.__init__), inspect.signature(kind).parameters

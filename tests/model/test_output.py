@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 import isoglot
 from isoglot.model import find_ranges, quantize_vectors
-from isoglot.model.engine import full_name
+from isoglot.model.backend import full_name
 
 TABLES = st.tuples(st.integers(1, 6), st.integers(1, 20)).flatmap(
     lambda shape: arrays(np.float32, shape, elements=st.floats(-2, 2, width=32))

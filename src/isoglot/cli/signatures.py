@@ -29,7 +29,9 @@ ROOT = Path(__file__).parents[1]
 _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of the aligned list in a docstring
 _STRINGS = re.compile(r"(?:Sequence|Collection)\[str\b[\w |]*\]")
 _LIST = str | None  # of strings, separated by commas
-_TYPES = {"Path": Path, "str": str, "bool": bool, "int": int, "float": float}  # of a union, the first of these
+# Of a union, the first of these.
+# Of a union, the first of these.
+_TYPES = {"Path": Path, "str": str, "Margin": str, "Direction": str, "bool": bool, "int": int, "float": float}
 
 
 def finite(value: float | None) -> float | None:

@@ -19,9 +19,9 @@ from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.device import autocast, describe, fetch, resolve, settle
 from isoglot.model import layout
+from isoglot.model.backend import Plan, Rows, full_name
 from isoglot.model.base import Model
 from isoglot.model.card import Card
-from isoglot.model.engine import Plan, Rows, full_name
 
 Kind = TypeVar("Kind", bound="Encoder")
 

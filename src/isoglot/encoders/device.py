@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError
-from isoglot.model.engine import full_name
+from isoglot.model.backend import full_name
 
 _pass = threading.local()
 
@@ -84,11 +84,14 @@ def settle(precision: str | None, device: torch.device) -> str:
     return "bfloat16" if bf16_pays(device) else "float32"
 
 
-def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """The context to compute in."""
+def autocast(precision: str, device: torch.device, *, keeps_weights: bool = False) -> AbstractContextManager[object]:
+    """The context to compute in.
+
+    keeps_weights   round a weight to bfloat16 once. Not for inference: all threads would share what is kept, and a
+                    chunk uses each weight once
+    """
     if precision == "bfloat16":
-        # Without its cache of weights in bfloat16: all threads share it, and a chunk uses each weight once.
-        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
+        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=keeps_weights)
     if precision == "tf32":
         from isoglot.encoders.switches import tf32
 

@@ -28,8 +28,9 @@ from isoglot.data.readers.jsonl import json_line
 from isoglot.data.tmx import tmx_writer
 from isoglot.mining.negatives import open_pairs
 from isoglot.model import Model, load
+from isoglot.search.blocks import Margin
 from isoglot.search.exact import neighbours
-from isoglot.search.pairs import MARGINS, check_choice
+from isoglot.search.pairs import MARGINS
 
 BLOCK = 100_000  # sentences compared with each other at a time
 THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
@@ -115,7 +116,7 @@ def judge(
     model: Model | str | Path | None,
     groups: Iterable[Group],
     *,
-    margin: str = "ratio",
+    margin: Margin = "ratio",
     threshold: float | None = None,
     k: PositiveInt = 4,
     block: Annotated[int, Range(2)] = BLOCK,
@@ -134,7 +135,6 @@ def judge(
     Groups of one sentence are kept. Raises `ValueError` for an unknown margin, for "absolute" without a threshold, and
     for a k below 1 or a block below 2.
     """
-    check_choice("margin", margin, MARGINS)
     if threshold is None and margin not in THRESHOLDS:
         raise ValueError(f"margin {margin!r} has no default threshold; pass one, such as threshold=0.6")
     minimum, numbers = THRESHOLDS[margin] if threshold is None else threshold, {} if counts is None else counts
@@ -182,7 +182,7 @@ def _part(group: Group, chosen: list[bool]) -> Group:
     return replace(group, texts=tuple(group.texts[at] for at in places), langs=tuple(group.langs[at] for at in places))
 
 
-def _scores(encoder: Model, groups: list[Group], margin: str, k: int) -> dict[tuple[int, int], float]:
+def _scores(encoder: Model, groups: list[Group], margin: Margin, k: int) -> dict[tuple[int, int], float]:
     """The score of each sentence but the first, by number of the group and place in it; NaN if none can be computed."""
     rows: dict[str, int] = {}
     pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}  # by languages, places of the sentences
@@ -205,7 +205,7 @@ def _margins(
     vectors: NDArray[np.float32],
     first: NDArray[np.int64],
     other: NDArray[np.int64],
-    margin: str,
+    margin: Margin,
     k: int,
     device: str,
 ) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import CorpusError, quote
+from isoglot.core.errors import CorpusError, nearest, quote
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, exclusive, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
@@ -24,7 +24,6 @@ from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import language_in_name, pair_in_name
 from isoglot.data.tmx import Unit, write_tmx
 from isoglot.mining.sentences import ABSENT, Side, is_file
-from isoglot.search.pairs import check_choice
 
 NEED_LANGUAGES = ("tmx", "moses")
 _COLUMNS = ("score", "source", "target", "source_id", "target_id")
@@ -90,7 +89,6 @@ class PairList(Sequence[PairT]):
     @check_arguments()
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A DataFrame with the columns score, source, target, source_id and target_id."""
-        check_choice("library", library, ("pandas", "polars"))
         pairs = [*self]
         columns = {name: [getattr(pair, name) for pair in pairs] for name in _COLUMNS}
         return importlib.import_module(library).DataFrame(columns)
@@ -151,7 +149,9 @@ def languages_argument(languages: str | Sequence[str] | None, sides: int) -> Lan
 
 def check_format(name: str) -> None:
     """Raise `ValueError` for an unknown format."""
-    check_choice("format", name, [*dict.fromkeys(SUFFIXES.values()), "moses"])
+    names = [*dict.fromkeys(SUFFIXES.values()), "moses"]
+    if name not in names:
+        raise ValueError(f"format is {name!r}: use one of {', '.join(names)}; {nearest(name, names)}")
 
 
 def format_of(path: Path) -> str:

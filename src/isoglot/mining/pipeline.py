@@ -33,8 +33,8 @@ from isoglot.model import Model, encode, load
 from isoglot.model.resumable import encode_file
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.search import Checkpoint, Estimate, Neighbours, Pairs, Quality
+from isoglot.search.blocks import Direction, Margin
 from isoglot.search.faiss_index import PROBES
-from isoglot.search.pairs import check_choice
 
 Table = NDArray[Any] | Shards  # of vectors
 
@@ -160,8 +160,8 @@ def mine(
     targets: Source | None = None,
     *,
     k: PositiveInt = 4,
-    margin: str = "ratio",
-    direction: str = "max",
+    margin: Margin = "ratio",
+    direction: Direction = "max",
     threshold: float | Literal["estimate", "all"] | None = None,
     gold: str | Path | Iterable[tuple[str | int, str | int]] | None = None,
     languages: str | Sequence[str] | None = None,
@@ -216,8 +216,6 @@ def mine(
     filters, computation = filters or Filters(), computation or Computation()
     destination = output if isinstance(output, Output) else Output(output)
     path = None if destination.path is None else Path(destination.path)
-    check_choice("margin", margin, search.MARGINS)
-    check_choice("direction", direction, search.DIRECTIONS)
     formats.check_format(destination.format or "tsv")
     side_ids = _ids_argument(ids, texts)
     has_files, cluster = len(files) == len(texts), computation.cluster is not None
@@ -476,7 +474,7 @@ def _cut(
     sides: tuple[Side, Side],
     threshold: float | Literal["estimate", "all"] | None,
     gold: list[tuple[int, int]] | None,
-    margin: str,
+    margin: Margin,
     languages: tuple[str, str] | None,
     say: Report,
 ) -> MinedPairs:

@@ -1,34 +1,30 @@
 """`Model`: texts to vectors, with everything that callers use. This package needs no torch.
 
-A model tokenises texts and computes the vectors of chunks of tokens; all else (windows, duplicates, threads, worker
-processes, files, caches) is built on these two. What computes is one of three engines: a static table in NumPy
-(`static.py`), a graph in ONNX Runtime (`onnx.py`), or torch (`isoglot.encoders`, whose encoders are models too).
+A model tokenises texts and computes the vectors of chunks of tokens (`backend.py`); all else (windows, duplicates,
+threads, worker processes, files, caches) is built on these two. What computes is one of three engines: a static table
+in NumPy (`static.py`), a graph in ONNX Runtime (`onnx.py`), or torch (`isoglot.encoders`, whose encoders are models
+too).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError, nearest, quote
-from isoglot.core.machine import available_cores
 from isoglot.core.plugins import torch_half
 from isoglot.core.progress import Progress, bar
-from isoglot.data.tokens import Tokens
 from isoglot.data.vectors import as_array, unit
 from isoglot.model import engine
-from isoglot.model.engine import Plan, Rows, full_name
+from isoglot.model.backend import Backend
 from isoglot.model.output import check_output_precision, quantize_vectors
 from isoglot.model.resumable import encode_file
 from isoglot.model.tokenizer import readable as readable
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
     from isoglot.model.mteb import MtebModel
 
 
-Self = TypeVar("Self", bound="Model")
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
 # What members of sentence-transformers' models are called here.
 _ELSEWHERE = {
@@ -52,7 +47,6 @@ _ELSEWHERE = {
     "start_multi_process_pool": "encode(texts, workers=4)",
     "evaluate": "isoglot.evaluate(model, ...)",
 }
-_MOST_WORKERS = 1024
 # What the prompts of a role may be called.
 _ROLES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
@@ -87,151 +81,8 @@ class Settings(_Vectors, total=False):
     convert_to_tensor: bool
 
 
-class Model:
-    """A model, of any engine.
-
-    name         how results name the model: a packaged name, a hub id, or the name of a folder
-    dim          width D of the vectors
-    max_length   maximum tokens per text, special tokens included
-    pooling      how a sentence's token states are pooled; "" if the model has no choice
-    normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
-    pads         whether chunks are padded to their longest row, so that they should have rows of similar length
-    pad          id of the padding token; None without padding
-    concurrent   whether several threads may compute chunks at once, each on one core; on a CPU that is faster than one
-                 chunk on all cores, unless a chunk is too little work for a thread
-    overlaps     whether `begin` returns before the rows are computed, as on an accelerator
-    origin       argument with which `isoglot.load` can open it again; "" for a model made or changed in memory
-    prompt       put before every text unless a call passes another; Towers: each tower has its own
-    prompts      further prompts by name, such as query and document, for `prompt_name`
-    folder       that it was opened from, by an engine without torch
-    """
-
-    name: str = ""
-    dim: int
-    max_length: int
-    pooling: str = ""
-    normalizes: bool = False
-    pads: bool = True
-    pad: int | None = None
-    concurrent: bool = False
-    overlaps: bool = False
-    origin: str = ""
-    prompt: str = ""
-    prompts: Mapping[str, str] = MappingProxyType({})
-    folder: Path | None = None
-
-    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids of each text, truncated to `max_length`, special tokens added; an empty text has a row too.
-
-        prompt   put before every text instead of the model's own; None: its own
-
-        Any number of threads may call it.
-        """
-        raise NotImplementedError
-
-    def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
-        """Start computing the rows (N, `plan.width`) of a chunk in float32; call the result to wait for them."""
-        raise NotImplementedError
-
-    def states(self, tokens: Tokens, precision: str) -> NDArray[np.float32]:
-        """(N, T, H) last states of the tokens of N texts, before the pooling. Raises EncoderError if there are none."""
-        del tokens, precision
-        raise EncoderError(f"a {self.kind} has no vectors of tokens; use a transformer, such as isoglot.load()")
-
-    @property
-    def fingerprint(self) -> str:
-        """Hexadecimal digest that changes when the ids of any text would change: the key of token caches."""
-        raise NotImplementedError
-
-    @property
-    def kind(self) -> str:
-        """Name of the class, the same for all engines of a model."""
-        return type(self).__qualname__
-
-    @property
-    def parameters_count(self) -> int:
-        """Number of weights."""
-        raise NotImplementedError
-
-    def add_weights(self, checksum: Any) -> None:
-        """Update a checksum of `hashlib` with all weights, for `identity`."""
-        raise NotImplementedError
-
-    @property
-    def device(self) -> Any:
-        """The device on which vectors are computed."""
-        return "cpu"
-
-    def describe(self, precision: str | None = None) -> str:
-        """One line about device, threads and precision."""
-        cores = available_cores()
-        threads = f", {cores} thread{'' if cores == 1 else 's'}" if str(self.device) == "cpu" else ""
-        return f"device: {self.device}{threads}, {self.settle(precision)}"
-
-    def evaluating(self: Self) -> Self:
-        """The model in evaluation mode: itself, or a copy that shares its weights."""
-        return self
-
-    def settle(self, precision: str | None, place: Any = None) -> str:
-        """The precision by its full name. None and `auto`: the model's own. Raises ValueError for an unknown one.
-
-        place   the device that computes; None: the model's own
-        """
-        del place
-        name = full_name(precision) or "auto"
-        return self.precision if name == "auto" else name
-
-    @property
-    def precision(self) -> str:
-        """The precision in which the model computes by default."""
-        return "float32"
-
-    @property
-    def threads(self) -> int:
-        """Threads that compute chunks at the same time."""
-        return available_cores() if self.concurrent else 1
-
-    def start_threads(self, count: int) -> ThreadPoolExecutor:
-        """A pool of threads, each of which computes on one core."""
-        return ThreadPoolExecutor(count, "isoglot-encode")
-
-    def places(self, workers: int | Sequence[Any]) -> list[Any]:
-        """The device of each worker process; none: this process.
-
-        Raises ValueError for less than one worker, EncoderError for a device that is absent.
-        """
-        if isinstance(workers, int):
-            if not 1 <= workers <= _MOST_WORKERS:
-                raise ValueError(f"workers must be 1 to {_MOST_WORKERS}, or a list of devices, got {workers}")
-            return [self.device] * workers if workers > 1 else []
-        devices = [] if isinstance(workers, str) else [self._place(device) for device in workers]
-        if not devices:
-            raise ValueError(
-                f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}"
-            )
-        return devices
-
-    def _place(self, device: Any) -> Any:
-        """A device by its name. Raises EncoderError if the engine can't compute there."""
-        if str(device) != "cpu":
-            raise EncoderError(f"device {str(device)!r}: this model runs on the CPU; load it with engine='torch'")
-        return "cpu"
-
-    def move(self: Self, place: str) -> Self:
-        """In a worker process: the model on the worker's device, for one thread."""
-        del place
-        return self
-
-    def identity(self) -> str:
-        """Hexadecimal digest of weights, tokenizer, truncation, prompt and pooling; a second per gigabyte of weights.
-
-        Two models of one identity give the same vectors up to rounding; device and batch size are not part of it.
-        """
-        facts = {name: getattr(self, name) for name in ("dim", "pads", "pooling", "normalizes", "pad")}
-        given = [f"{name}={value}" for name, value in facts.items() if value not in ("", None)]
-        checksum = hashlib.sha256("\n".join([f"{self.kind} {self.fingerprint}", *given]).encode())
-        self.add_weights(checksum)
-        return checksum.hexdigest()
+class Model(Backend):
+    """A model, of any engine: what its callers use."""
 
     @cached_property
     def card(self) -> Card | None:
@@ -298,19 +149,6 @@ class Model:
             except Exception as error:  # of the hub, of the network, and of the client's own checks
                 raise EncoderError(f"{repository}: can't be uploaded: {error}") from error
         return str(commit.commit_url)
-
-    def trainable(self) -> Any:
-        """The model as an `isoglot.encoders.Encoder`, a module of torch, which `isoglot.train` trains.
-
-        Raises EncoderError without torch, or if the model was made in memory.
-        """
-        if not self.origin:
-            raise EncoderError(f"{self.name or 'the model'} has no folder to be opened from; pass isoglot.load(folder)")
-        return torch_half("encoders").load(self.origin, device="cpu", prompt=self.prompt, max_length=self.max_length)
-
-    def at(self, precision: str) -> Model:
-        """The model that computes in a settled precision. Raises EncoderError if there is none."""
-        return self if precision == self.precision else cast(Model, self.trainable().at(precision))
 
     @property
     def max_seq_length(self) -> int:

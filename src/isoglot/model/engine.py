@@ -24,7 +24,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, count, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -34,13 +34,11 @@ from isoglot.core.processes import WORKER_ENDED, run_ahead, start_worker
 from isoglot.core.progress import Progress
 from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.data.vectors import not_finite, unit
+from isoglot.model.backend import Backend, Plan, Rows
 
-if TYPE_CHECKING:
-    from isoglot.model.base import Model
-
-Rows = NDArray[np.floating]
 Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
 Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
+_Start = Callable[[Tokens], Callable[[], Rows]]
 Cut = Callable[[NDArray[np.integer], int], list[NDArray[np.int64]]]  # lengths and a budget of tokens to rows of chunks
 
 CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that fits a core's cache; one that fills an accelerator
@@ -52,41 +50,12 @@ _PARTS = 8  # chunks of a small window on a CPU, of LEAST_TOKENS each at least
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
 
-PRECISIONS = ("float32", "bfloat16", "tf32", "int8", "auto")
-_SHORT = {"fp32": "float32", "bf16": "bfloat16"}
-
 
 # What is requested
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The settings of an encoding, complete. `window` and `most` count texts, `budget` padded tokens."""
-
-    width: int
-    unit: bool
-    dtype: str
-    budget: int
-    most: int | None
-    window: int
-    precision: str
-
-
-def full_name(precision: str | None) -> str | None:
-    """The full name of a precision; None for None. Raises ValueError for an unknown one."""
-    name = None if precision is None else _SHORT.get(precision, precision)
-    if name in ("uint8", "binary", "ubinary"):
-        raise ValueError(
-            f"precision={name!r} is a type of the vectors that are returned: pass output_precision={name!r}; precision "
-            f"is how they are computed, one of {', '.join(PRECISIONS)}"
-        )
-    if name is not None and name not in PRECISIONS:
-        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
-    return name
-
-
 def plan(
-    model: Model,
+    model: Backend,
     *,
     normalize_embeddings: bool | None = None,
     batch_size: int | None = None,
@@ -121,7 +90,7 @@ def plan(
     return Plan(width, unit, kind.str, batch_tokens or budget, batch_size, window, settled)
 
 
-def encode(model: Model, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
+def encode(model: Backend, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
     """Vectors (N, D) of N texts, or (D,) of a string. `engaged` is passed to `engine`."""
     single = isinstance(texts, str)
     given = check_texts(texts)
@@ -131,7 +100,7 @@ def encode(model: Model, texts: str | Iterable[str], asked: Plan, **engaged: Any
 
 
 def encode_tokens(
-    model: Model, texts: str | Iterable[str], asked: Plan, *, prompt: str | None, progress: Progress | None
+    model: Backend, texts: str | Iterable[str], asked: Plan, *, prompt: str | None, progress: Progress | None
 ) -> Any:
     """The states (T, H) of the T tokens of each text, as a list; those of a string alone."""
     model = model.at(asked.precision).evaluating()
@@ -163,7 +132,7 @@ def check_texts(texts: object) -> Iterable[str]:
 
 @contextmanager
 def engine(
-    model: Model,
+    model: Backend,
     asked: Plan,
     *,
     prompt: str | None = None,
@@ -358,7 +327,7 @@ def _require_finite(rows: Rows, chunk: NDArray[np.int64], texts: list[str], why:
         raise EncoderError(f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinity): {why}")
 
 
-def _compute(model: Model, plan: Plan, piece: Tokens) -> Rows:
+def _compute(model: Backend, plan: Plan, piece: Tokens) -> Rows:
     """The raw rows (N, width) of one chunk, in float32."""
     return model.begin(piece, plan)()
 
@@ -367,7 +336,7 @@ def _compute(model: Model, plan: Plan, piece: Tokens) -> Rows:
 
 
 @contextmanager
-def run_chunks(model: Model, plan: Plan, places: Sequence[Any]) -> Iterator[Apply]:
+def run_chunks(model: Backend, plan: Plan, places: Sequence[Any]) -> Iterator[Apply]:
     """A function from chunks to rows: in this process if `places` is empty, else with a worker for each place.
 
     This process computes as many chunks in parallel as the model has threads. Raises EncoderError when a worker dies.
@@ -400,7 +369,7 @@ def run_chunks(model: Model, plan: Plan, places: Sequence[Any]) -> Iterator[Appl
 
 
 @contextmanager
-def _start_workers(model: Model, plan: Plan, places: Sequence[Any]) -> Iterator[Callable[[Tokens], Callable[[], Rows]]]:
+def _start_workers(model: Backend, plan: Plan, places: Sequence[Any]) -> Iterator[_Start]:
     """A function that hands a chunk to the next worker; call its result to wait for the rows."""
     context = multiprocessing.get_context("spawn")
     workers: list[tuple[Any, Any]] = []
@@ -434,7 +403,7 @@ def _answer(answers: Any) -> Rows:
     return rows
 
 
-def _serve(model: Model, plan: Plan, place: str, pieces: Any, answers: Any) -> None:
+def _serve(model: Backend, plan: Plan, place: str, pieces: Any, answers: Any) -> None:
     """In a worker process: compute chunks in their order; an accelerator has up to _AHEAD of them, while some wait."""
     start_worker()
     model = model.move(place)

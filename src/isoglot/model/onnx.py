@@ -21,8 +21,8 @@ from isoglot.core.errors import EncoderError
 from isoglot.data.files import digest as digest_of_file
 from isoglot.data.tokens import Tokens
 from isoglot.model import configs, layout, pieces
+from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer, tokenize_rows
 
 

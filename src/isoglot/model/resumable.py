@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,14 @@ from isoglot.core.progress import Progress, Report
 from isoglot.data.files import check_output, differences, exclusive
 from isoglot.data.formats import read_texts
 from isoglot.data.store import Rows, journal_of
+from isoglot.model.backend import Backend
 from isoglot.model.engine import Window, engine, plan
-
-if TYPE_CHECKING:
-    from isoglot.model.base import Model
 
 _STEP = 16_384  # texts compared at a time
 
 
 def encode_file(
-    model: Model,
+    model: Backend,
     source: str | Path | Iterable[str],
     *,
     output: str | Path,

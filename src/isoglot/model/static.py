@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.model import layout, packed, words
+from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer
 
 if TYPE_CHECKING:

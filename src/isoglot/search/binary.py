@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.search.best import Best
-from isoglot.search.exact import BUDGET, Metric, check_metric, rescore
+from isoglot.search.blocks import Metric
+from isoglot.search.exact import BUDGET, rescore
 
 Ids = NDArray[np.int64]
 
@@ -61,7 +62,6 @@ def search_binary(
         raise ValueError(f"vectors must be ({size}, {queries.shape[1]}), got {vectors.shape}")
     if (vectors.dtype.kind in "iu") != (ranges is not None):
         raise ValueError(f"ranges belong to vectors of int8 or uint8, and these are {vectors.dtype}")
-    check_metric(metric)
     k = min(k, size)
     if not k or not len(queries):
         return np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)

@@ -26,8 +26,8 @@ from isoglot.core.plugins import torch_half
 from isoglot.core.processes import run_ahead
 from isoglot.data.batch import send
 from isoglot.search import best
+from isoglot.search.blocks import Metric, load, round_up
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
-from isoglot.search.exact import Metric, load, round_up
 
 SIDE = 16_384  # maximum rows and columns of a tile, 1 GiB of scores: few enough rows to choose from, for each product
 CHOICE = 1 << 26  # maximum scores of a tile from which the best are chosen, in the groups of all rows

@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +21,14 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.machine import wants_accelerator
 from isoglot.core.plugins import torch_half
-from isoglot.data.vectors import not_finite, unit
+from isoglot.data.vectors import unit
 from isoglot.search.best import LOWEST, Best, Floats, Ids
+from isoglot.search.blocks import Metric, load, round_up
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-Metric = Literal["dot", "cosine"]
 BUDGET = 1 << 28
 
 # Found by measurement. A tile of 2048 x 4096 scores stays in a large cache; groups along rows may be larger than along
@@ -56,11 +55,6 @@ def tile_shape(n: int, m: int, dim: int, k: int, budget: int, *, workers: int = 
     return height, width
 
 
-def round_up(size: int, group: int) -> int:
-    """The next multiple of a group, at least one."""
-    return max(1, -(-size // group)) * group
-
-
 def _memory(height: int, width: int, dim: int, k: int, workers: int) -> int:
     """Maximum bytes in use for a tile of this shape."""
     tables = (workers + 1) * 4 * height * width
@@ -69,14 +63,6 @@ def _memory(height: int, width: int, dim: int, k: int, workers: int) -> int:
     # Scores, ids, places and their copies for k groups of every row.
     groups = 80 * max(height * min(k * (ROW_GROUP + 1), width + k), width * min(k * (COLUMN_GROUP + 1), height + k))
     return tables + maxima + vectors + groups + (1 << 16)
-
-
-def load(vectors: NDArray[Any], start: int, stop: int, metric: Metric) -> Floats:
-    """Rows of a table as float32, for "cosine" normalised. Raises `ValueError` for a value that is not finite."""
-    rows = np.asarray(vectors[start:stop], np.float32)
-    if len(bad := not_finite(rows)):
-        raise ValueError(f"row {start + bad[0]} of the vectors contains a value that is not finite")
-    return unit(rows) if metric == "cosine" else rows
 
 
 def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Metric, budget: int) -> Best:
@@ -138,13 +124,13 @@ def neighbours(
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
         raise ValueError(f"x and y must be (N, D) and (M, D), got {x.shape} and {y.shape}")
-    check_metric(metric)
     k = min(k, max(len(x), len(y), 1))  # at most as many as there are rows, which bounds the memory
     n, m = len(x), len(y)
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
     place = accelerator(device) if n and m else None
     if place is not None:
-        on_device = import_module("isoglot.search.device")  # by name, since it imports this module
+        from isoglot.search import device as on_device  # imports torch
+
         settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": progress}
         on_device.search(x, y, forward, backward, metric=metric, place=place, **settings)
     elif n and m:
@@ -168,12 +154,6 @@ def accelerator(device: str | None) -> Any:
         return None
     place = torch_half("encoders.device").resolve(device)
     return None if place.type == "mps" else place
-
-
-def check_metric(metric: str) -> None:
-    """Raise `ValueError` for an unknown metric."""
-    if metric not in ("dot", "cosine"):
-        raise ValueError(f"metric is {metric!r}; use 'dot' or 'cosine'")
 
 
 def _search(

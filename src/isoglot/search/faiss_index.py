@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import SearchError, nearest
 from isoglot.search.best import Best, Floats, Ids
-from isoglot.search.exact import BUDGET, Neighbours, load, neighbours, rescore
+from isoglot.search.blocks import load
+from isoglot.search.exact import BUDGET, Neighbours, neighbours, rescore
 
 KINDS = ("ivf", "ivf-pq", "hnsw")
 PROBES = 32  # of mining

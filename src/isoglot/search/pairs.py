@@ -20,7 +20,7 @@ its sign and its order. Wherever the mean is above the floor nothing changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.errors import nearest, quote
+from isoglot.core.errors import quote
 from isoglot.search.best import Ids
+from isoglot.search.blocks import Direction, Margin
 from isoglot.search.checkpoint import Checkpoint
 from isoglot.search.exact import BUDGET, Neighbours, neighbours
 
@@ -42,7 +43,7 @@ _ROWS = 1 << 16  # sources whose hard negatives are chosen together
 
 
 # Of a cosine and the mean around its pair. A usual `distance` is 0, a usual `ratio` 1, with thresholds of 1.04 to 1.06.
-MARGINS: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
+MARGINS: dict[Margin, Callable[[Doubles, Doubles], Doubles]] = {
     "absolute": lambda cosine, _: cosine,
     "distance": lambda cosine, around: cosine - around,
     "ratio": lambda cosine, around: cosine / np.maximum(around, SMALLEST),
@@ -50,14 +51,13 @@ MARGINS: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
 
 
 @check_arguments()
-def margins(scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], *, margin: str = "ratio") -> Doubles:
+def margins(scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], *, margin: Margin = "ratio") -> Doubles:
     """Margin of each sentence with each of its k neighbours, (N, k) float64.
 
     `scores` and `ids` (N, k) are the sentences' neighbours on the other side, `other_scores` (M, k) those of the other
     side's sentences on this one: `neighbours` returns all three, and with the sides exchanged for the other direction.
     Raises `ValueError` for an unknown margin, and for shapes and ids that do not fit.
     """
-    check_choice("margin", margin, MARGINS)
     cosines = np.asarray(scores, np.float64)
     if not (scores.ndim == other_scores.ndim == 2 and scores.shape == ids.shape and ids.dtype.kind in "iu"):
         raise ValueError(f"scores and whole ids must be (N, k), got {scores.shape} and {ids.dtype} {ids.shape}")
@@ -66,13 +66,6 @@ def margins(scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], *, margi
     means = cosines.mean(axis=1, keepdims=True)
     other_means = np.asarray(other_scores, np.float64).mean(axis=1)[ids]
     return MARGINS[margin](cosines, (means + other_means) / 2)
-
-
-def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise `ValueError` unless the value of an argument is one of the known ones."""
-    names = [*choices]
-    if value not in names:
-        raise ValueError(f"{name} is {value!r}: use one of {', '.join(names)}; {nearest(str(value), names)}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # `==` of arrays is not a bool
@@ -100,8 +93,8 @@ def mine(
     y: NDArray[Any] | None = None,
     *,
     k: PositiveInt = 4,
-    margin: str = "ratio",
-    direction: str = "max",
+    margin: Margin = "ratio",
+    direction: Direction = "max",
     threshold: float | None = None,
     budget: int = BUDGET,
     checkpoint: Checkpoint | None = None,
@@ -115,7 +108,6 @@ def mine(
     see `neighbours`. Raises `ValueError` for unknown names and what `neighbours` rejects. `isoglot.mine` is the whole
     pipeline, from sentences.
     """
-    check_choice("direction", direction, DIRECTIONS)
     within, y = y is None, x if y is None else y
     settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": progress, "device": device}
     nearest = neighbours(x, y, k + within, metric="cosine", **settings)
@@ -127,8 +119,8 @@ def mine(
 def choose(
     hits: Neighbours,
     *,
-    margin: str = "ratio",
-    direction: str = "max",
+    margin: Margin = "ratio",
+    direction: Direction = "max",
     allowed: Allowed | None = None,
     within: bool = False,
 ) -> Pairs:
@@ -141,7 +133,6 @@ def choose(
     set and its neighbours those of `others`: every pair is given once, with `source < target`, "forward" and "backward"
     are the same, and "max" uses no row twice. Raises `ValueError` for unknown names.
     """
-    check_choice("direction", direction, DIRECTIONS)
     if within:
         return _choose_within(hits, margin, direction, allowed)
     if not hits.forward_ids.size:
@@ -156,7 +147,7 @@ def choose(
 
 
 def _best(
-    scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], margin: str, allowed: Allowed
+    scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], margin: Margin, allowed: Allowed
 ) -> tuple[Ids, Ids, Doubles]:
     """The rows with an allowed candidate, their candidate of the greatest margin, and that margin."""
     rows = np.arange(len(ids))
@@ -207,7 +198,7 @@ def greedy(pool: Pairs, *, shared: bool) -> Pairs:
     return Pairs(pool.source[places], pool.target[places], pool.score[places])
 
 
-DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
+DIRECTIONS: dict[Direction, Callable[[Pairs, Pairs], Pairs]] = {
     "max": _max,
     "forward": lambda forward, _: forward,
     "backward": lambda _, backward: backward,
@@ -229,8 +220,8 @@ def others(hits: Neighbours) -> Neighbours:
     return Neighbours(scores, ids, scores, ids)
 
 
-def _choose_within(hits: Neighbours, margin: str, direction: str, allowed: Allowed | None) -> Pairs:
-    agreed = "intersection" if direction == "intersection" else "forward"
+def _choose_within(hits: Neighbours, margin: Margin, direction: Direction, allowed: Allowed | None) -> Pairs:
+    agreed: Direction = "intersection" if direction == "intersection" else "forward"
     pairs = choose(hits, margin=margin, direction=agreed, allowed=allowed)
     sides = np.stack([np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)])
     sides, first = np.unique(sides, axis=1, return_index=True)

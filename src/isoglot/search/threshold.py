@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
+from isoglot.search.blocks import Margin
 from isoglot.search.exact import Neighbours
-from isoglot.search.pairs import MARGINS, Doubles, Pairs, check_choice
+from isoglot.search.pairs import MARGINS, Doubles, Pairs
 
 Gold = Collection[tuple[int, int]]
 
@@ -109,12 +110,11 @@ class Estimate:
 
 
 @check_arguments()
-def estimate(pairs: Pairs, hits: Neighbours, *, margin: str = "ratio") -> Estimate:
+def estimate(pairs: Pairs, hits: Neighbours, *, margin: Margin = "ratio") -> Estimate:
     """The threshold for `pairs`, which `choose` made from `hits` with this margin.
 
     Raises `ValueError` for an unknown margin, fewer than two neighbours, and an empty list.
     """
-    check_choice("margin", margin, MARGINS)
     if hits.forward_scores.shape[1] < 2 or not len(pairs):
         raise ValueError("an estimated threshold needs pairs, and k of at least 2; pass a number or gold pairs")
     wrong = _second(hits, margin)
@@ -128,7 +128,7 @@ def estimate(pairs: Pairs, hits: Neighbours, *, margin: str = "ratio") -> Estima
     return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / whole, separation, sure, sure / smaller)
 
 
-def _second(hits: Neighbours, margin: str) -> Doubles:
+def _second(hits: Neighbours, margin: Margin) -> Doubles:
     """The best margin of each row (N,) if its nearest neighbour were not there."""
     lower_scores = np.asarray(hits.forward_scores[:, 1:], np.float64)
     other_means = np.asarray(hits.backward_scores, np.float64).mean(axis=1)[hits.forward_ids[:, 1:]]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -15,9 +15,6 @@ from torch import Tensor, nn
 from isoglot.core.errors import IsoglotError
 from isoglot.data.batch import Batch
 from isoglot.data.tokens import Tokens
-
-if TYPE_CHECKING:
-    from isoglot.training.step import Chunks, StepLimits
 
 T = TypeVar("T")
 BUCKET = 1 << 23  # maximum numbers summed in one message
@@ -198,10 +195,6 @@ class GradientSum:
         finally:
             for hook in hooks:
                 hook.remove()
-
-    def align(self, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
-        """What this rank computes of a batch, and how: as given, since ranks need not make the same passes."""
-        return chunks, limits
 
     def finish(self) -> None:
         """Make the gradients the sums; None where no rank has one."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -23,9 +22,6 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.training import ranks
-
-if TYPE_CHECKING:
-    from isoglot.training.step import Chunks, StepLimits
 
 
 def divide(encoder: Encoder, device: torch.device) -> Encoder:
@@ -95,26 +91,6 @@ class DividedSum(ranks.GradientSum):
 
     def __init__(self, encoder: Any) -> None:
         self.encoder, self.is_summed = encoder, False
-
-    def align(self, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
-        """As many chunks on every rank, and a limit by which as many keep their graph. All ranks call it.
-
-        Chunks that make up for those of other ranks have an empty text and no rows. A weight is rounded by each chunk:
-        its gradient is summed when the layer of the chunk is done.
-        """
-        count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
-        numbers = ranks.exchange(count, graph_chunks)
-        passes = max(pieces for pieces, _ in numbers)
-        graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
-        filler, more = self.encoder.prepared(self.encoder.tokenize([""])), passes - count
-        sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
-        alike = replace(
-            chunks,
-            rows=chunks.rows + [torch.arange(0)] * more,
-            pieces=[piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more,
-            sizes=sizes,
-        )
-        return alike, replace(limits, graph_tokens=sum(sizes[:graph_chunks]), rounds_once=False)
 
     @contextmanager
     def last_pass(self) -> Iterator[None]:

@@ -28,8 +28,8 @@ from isoglot.core.errors import CheckpointError
 from isoglot.data.batch import Batch, send
 from isoglot.data.batching import Batches, Position
 from isoglot.data.tokens import Tokens, pack, padding_on
+from isoglot.encoders import device as devices
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import autocast, fetch, one_pass, random_state, set_random_state
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 
@@ -63,11 +63,8 @@ class StepLimits:
         Not once for all passes of a step: weights rounded without gradients would be used by a pass that needs them. In
         the first pass the chunks with gradients come first.
         """
-        if not self.rounds_once:
-            return autocast(self.precision, encoder.device)
-        if self.precision == "bfloat16":
-            return one_pass(torch.autocast(encoder.device.type, dtype=torch.bfloat16))
-        return one_pass(autocast(self.precision, encoder.device))
+        computing = devices.autocast(self.precision, encoder.device, keeps_weights=self.rounds_once)
+        return devices.one_pass(computing) if self.rounds_once else computing
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +83,6 @@ class StepReport:
     tokens: int
     padded: int
     negatives: float
-
-
-class Replay(AbstractContextManager[None]):
-    """The random state at creation, restored inside `with`, so that dropout samples the same masks again."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device, self.state = device, random_state(device)
-
-    def __enter__(self) -> None:
-        self.outside = random_state(self.device)
-        set_random_state(self.state, self.device)
-
-    def __exit__(self, *_: object) -> None:
-        set_random_state(self.outside, self.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +122,23 @@ class Chunks:
         return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], sizes)
 
 
+def align_passes(encoder: Encoder, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
+    """As many chunks on every rank, and a limit by which as many keep their graph, for divided weights.
+
+    Chunks that make up for those of other ranks have an empty text and no rows. A weight is rounded by each chunk: its
+    gradient is summed when the layer of the chunk is done. All ranks call it.
+    """
+    count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
+    numbers = ranks.exchange(count, graph_chunks)
+    passes = max(pieces for pieces, _ in numbers)
+    graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
+    filler, more = encoder.prepared(encoder.tokenize([""])), passes - count
+    rows = chunks.rows + [torch.arange(0)] * more
+    pieces = [piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more
+    sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
+    return Chunks(rows, pieces, sizes), replace(limits, graph_tokens=sum(sizes[:graph_chunks]), rounds_once=False)
+
+
 class Embedded:
     """The vectors of a batch, and backpropagation of their gradient into the encoder.
 
@@ -151,11 +151,11 @@ class Embedded:
         self.encoder, self.limits = encoder, limits
         self.chunks, self.pieces = chunks.rows, chunks.pieces
         graph_chunks = chunks.count_kept(limits.graph_tokens)
-        self.states: list[Replay | None] = []
+        self.states: list[dict[str, Tensor] | None] = []  # of the random generators, for the same dropout again
         self.parts: list[Tensor] = []
         with limits.autocast(encoder):
             for place, (piece, rows) in enumerate(zip(self.pieces, self.chunks, strict=True)):
-                self.states.append(None if place < graph_chunks else Replay(encoder.device))
+                self.states.append(None if place < graph_chunks else devices.random_state(encoder.device))
                 with torch.set_grad_enabled(place < graph_chunks):
                     self.parts.append(_embed(encoder, piece)[: len(rows)])
         self.vectors = torch.cat([part.detach() for part in self.parts])
@@ -174,7 +174,8 @@ class Embedded:
             both = zip(self.pieces, grads, self.states, self.parts, strict=True)
             for left, (piece, gradient, state, part) in zip(reversed(range(len(self.pieces))), both, strict=True):
                 if state is not None:
-                    with state:
+                    with devices.same_randomness_after(self.encoder.device):
+                        devices.set_random_state(state, self.encoder.device)
                         part = _embed(self.encoder, piece)[: len(gradient)]
                 if part.requires_grad:
                     with nullcontext() if left or last_chunk is None else last_chunk:
@@ -293,7 +294,7 @@ class StepResult:
     def __init__(self, reports: dict[str, StepReport], norm: Tensor, *, where: str, lr: float) -> None:
         self.reports, self.where, self.lr = reports, where, lr
         losses = [loss for report in reports.values() for loss in report.losses.values()]
-        self.values = fetch(torch.stack([norm, *losses]))  # in one copy
+        self.values = devices.fetch(torch.stack([norm, *losses]))  # in one copy
 
     def read(self) -> tuple[dict[str, StepReport], float]:
         """Wait for the report of each stream and the norm of the gradient.
@@ -345,7 +346,9 @@ def train_step(
     turns = [*streams] * accumulate
     for turn, stream in enumerate(turns, 1):
         batch, chunks = stream.next()
-        chunks, alike = gradients.align(chunks, limits)
+        alike = limits
+        if ranks.is_divided(encoder):
+            chunks, alike = align_passes(encoder, chunks, limits)
         last_chunk = gradients.last_pass() if turn == len(turns) else None  # a sum must not be reduced twice
         report = backward(
             encoder, stream.objective, batch, alike, chunks=chunks, share=1 / accumulate, last_chunk=last_chunk

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from isoglot.data.tokens import Tokens
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model, engine
+from isoglot.model.backend import Rows
 from isoglot.training import ranks
 
 T = TypeVar("T")
@@ -20,7 +21,7 @@ def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) 
     computes every W-th chunk; chunks, and so vectors, are those of a single rank.
     """
 
-    def encode(texts: Sequence[str]) -> engine.Rows:
+    def encode(texts: Sequence[str]) -> Rows:
         return engine.encode(model, texts, engine.plan(model, **settings), share=_share_chunks)
 
     if ranks.rank() > 0:
@@ -33,7 +34,7 @@ def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) 
 
 
 def _share_chunks(apply: engine.Apply) -> engine.Apply:
-    def share(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
+    def share(pieces: Iterable[Tokens]) -> Iterator[Rows]:
         every = list(pieces)
         vectors = ranks.collect([*apply(every[ranks.rank() :: ranks.world()])])
         return (vectors[place % ranks.world()][place // ranks.world()] for place in range(len(every)))

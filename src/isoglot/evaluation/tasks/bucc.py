@@ -29,6 +29,7 @@ from isoglot.evaluation.base import Detail, Encode, Metric, Score, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
+from isoglot.search.blocks import Direction, Margin
 from isoglot.search.exact import neighbours
 from isoglot.search.pairs import Pairs, mine, sort_pairs
 from isoglot.search.threshold import Quality, quality, tune
@@ -155,8 +156,8 @@ class Mining(SetTask):
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
     reads: tuple[str, ...] = ("bucc2018",)
     k: int = 4
-    margin: str = "ratio"
-    direction: str = "max"
+    margin: Margin = "ratio"
+    direction: Direction = "max"
     floor: float | None = None
     repeated: str = "merged"
     design: str = "transfer"

@@ -25,6 +25,7 @@ from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places, mistakes
 from isoglot.evaluation.vectors import embed_rows, unit
 from isoglot.search.best import Floats, Ids
+from isoglot.search.blocks import Margin
 from isoglot.search.exact import neighbours
 from isoglot.search.pairs import MARGINS, Doubles, margins
 
@@ -118,7 +119,7 @@ N_WAY: Mapping[str, NWay] = {
 }
 
 K = 4
-ORDER = ("ratio", "distance", "absolute")  # LASER's default first
+ORDER: tuple[Margin, ...] = ("ratio", "distance", "absolute")  # LASER's default first
 
 # Cosines and places (N, k) of the nearest of each sentence, and cosines (M, k) of those of the side searched.
 Near = tuple[Floats, Ids, Floats]
@@ -142,7 +143,7 @@ class XSim(BaseTask):
 
     texts: NWay
     k: int = K
-    margins: tuple[str, ...] = ORDER
+    margins: tuple[Margin, ...] = ORDER
 
     @property
     def name(self) -> str:
@@ -221,14 +222,14 @@ class XSim(BaseTask):
                 yield metric.mean_of(self.name, subset, items, item_set=item_set, details=more)
 
 
-def _metrics(margin: str) -> tuple[Metric, Metric]:
+def _metrics(margin: Margin) -> tuple[Metric, Metric]:
     """The errors by text and by index under a margin."""
     by_text = Metric(f"error/{margin}", "error", lower_is_better=True, main=margin == "ratio")
     return by_text, replace(by_text, name=f"error-by-index/{margin}", main=False)
 
 
 def _margin_mistakes(
-    sides: tuple[_Side, _Side], near: Near, answers: Ids, values: Doubles, margin: str
+    sides: tuple[_Side, _Side], near: Near, answers: Ids, values: Doubles, margin: Margin
 ) -> tuple[Detail, ...]:
     """Sentences that found (N,) another text than their translation's; `values` (N,) are the margins of that."""
     wrong = np.flatnonzero(answers != sides[1].firsts)

@@ -1,7 +1,5 @@
 """Toy models shared by the tests: trained in a moment on a handful of sentences, without a network."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

@@ -4,8 +4,6 @@ What does not need workers is tested with the same pieces in this process; the r
 installed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """`isoglot data`: what a user sees of the list, a download and a check."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """What every verb says of wrong words: one line, and nothing is written. Errors of paths are in tests/contract."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

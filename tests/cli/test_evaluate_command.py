@@ -1,7 +1,5 @@
 """The command `evaluate` when a task fails: what was finished before it is kept, and the error still ends the run."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

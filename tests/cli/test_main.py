@@ -1,7 +1,5 @@
 """The command line as a user meets it: one line for an error, exit codes, files that are there afterwards."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

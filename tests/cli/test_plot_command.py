@@ -1,7 +1,5 @@
 """`isoglot plot` as a function: which files are understood, languages, labels, samples, files written."""
 
-from __future__ import annotations
-
 import inspect
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """No verb writes over an input or over what it did not write, and a wrong output is rejected before the work."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """`isoglot wikipedia` as a user meets it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

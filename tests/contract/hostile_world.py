@@ -3,8 +3,6 @@
 The fixture `standing` makes calls in that folder, as the console script does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

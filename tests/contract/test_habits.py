@@ -1,7 +1,5 @@
 """Habits of notebooks with sentence-transformers, pandas and datasets: each works, or one sentence answers it."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

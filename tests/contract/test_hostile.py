@@ -1,7 +1,5 @@
 """Every verb with broken files, wrong values and outputs that must not be written: one line, and no lost byte."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

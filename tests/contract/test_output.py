@@ -1,7 +1,5 @@
 """What programs rely on: `--json` is all there is on stdout, `-` is stdin or stdout, `--quiet` prints no messages."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@
 with `{}` for the path that leads to `target`, which the command reads, or writes as another output.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

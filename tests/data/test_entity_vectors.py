@@ -1,7 +1,5 @@
 """Wikipedia2Vec vectors in all their files, brought into the order of a table of entities."""
 
-from __future__ import annotations
-
 import bz2
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Outputs: what is checked before the work, folders that are ours, and what a kill or a full disk leaves."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """Copies of hub sets on disk: found in the layouts they have, and never a part taken for the whole."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

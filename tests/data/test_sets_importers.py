@@ -1,7 +1,5 @@
 """Importers: every layout is found where copies have it, rows and places are right, and broken files are rejected."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

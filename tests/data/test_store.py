@@ -1,7 +1,5 @@
 """Rows on disk: whatever is cut off, damaged or written by others, no wrong row is ever read."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

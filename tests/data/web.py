@@ -1,7 +1,5 @@
 """A small web server for tests: serves bytes by path, whole or from a place on, and misbehaves as it is told."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Low-rank adapters and frozen layers: what is trained, that merging changes no vector, and the adapter's folder."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whitening and flows fitted to vectors: what they promise, and what can't be fitted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Dense layers, flows, and encoders with one of them: what they compute, and that saved ones come back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

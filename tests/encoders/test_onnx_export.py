@@ -1,7 +1,5 @@
 """Transformers as ONNX: the vectors of torch, the weights again, and the same bytes every time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

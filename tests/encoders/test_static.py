@@ -1,7 +1,5 @@
 """The static encoder against a plain loop, its row-sparse gradients, and its folder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

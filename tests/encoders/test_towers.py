@@ -1,7 +1,5 @@
 """Towers: who reads what, the same vectors as each tower alone, and folders that open together and one by one."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Transformers: poolings, tokens, heads, layers, and the saved folder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

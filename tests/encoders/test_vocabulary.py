@@ -1,7 +1,5 @@
 """Cutting a vocabulary to a corpus: the same pieces and vectors for its text, for each kind of tokenizer."""
 
-from __future__ import annotations
-
 import json
 from itertools import islice, pairwise
 

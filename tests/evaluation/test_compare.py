@@ -1,7 +1,5 @@
 """Comparisons: differences, intervals, tests, wins and losses; and that what cannot be compared is not."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """`isoglot.evaluate` on tasks, translations and rated pairs, and the `Scores` that it returns."""
 
-from __future__ import annotations
-
 import json
 import os
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Resampling against scipy, against plain loops, and against what it promises: coverage and p-values under the null."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Scores on disk: exactly the shape others read, the same bytes each time, and errors that say what is wrong."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile

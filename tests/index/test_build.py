@@ -1,7 +1,5 @@
 """Files into an index: what is read, that adding is repeatable, and that only its own model may ask it."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

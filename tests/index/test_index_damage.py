@@ -1,7 +1,5 @@
 """Damaged indexes: whatever byte is wrong, the answer is right or one `SearchError` that names the file."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

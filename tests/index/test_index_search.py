@@ -1,7 +1,5 @@
 """An index finds what brute force finds, grows in any pieces to the same files, and survives its writer's death."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

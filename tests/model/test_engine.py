@@ -1,7 +1,5 @@
 """Encoding: order, duplicates, company, streams, threads, workers, and what a caller gets for odd input."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

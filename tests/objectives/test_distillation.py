@@ -1,7 +1,5 @@
 """Distillation by squared error against the loops of tests/oracle.py."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Soft contrastive alignment against the loops of tests/oracle.py, and its invariants (specification of the method)."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Encoding in pieces equals encoding at once; a run that was cut short goes on; other vectors are never mixed in."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

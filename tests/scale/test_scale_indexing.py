@@ -1,7 +1,5 @@
 """An index that is made in pieces equals one that is made at once; one that was cut short is completed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Pieces of work: here, on Ray, with errors, with workers that die."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

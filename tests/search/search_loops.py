@@ -1,7 +1,5 @@
 """Neighbours, margins, mining and thresholds in plain loops, as the papers and LASER's miner describe them."""
 
-from __future__ import annotations
-
 
 def dot(a, b):
     return sum(float(p) * float(q) for p, q in zip(a, b, strict=True))

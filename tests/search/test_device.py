@@ -1,7 +1,5 @@
 """The search of an accelerator, on torch's CPU: what NumPy's finds, ties included, in any tiling."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Mining equals the loops in every direction, finds planted pairs, and does not depend on the order of input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

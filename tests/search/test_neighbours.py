@@ -1,7 +1,5 @@
 """Neighbours equal a loop over all pairs, ties included, in any tiling, dtype and budget."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A real server on localhost for the tests, and requests to it, well-formed and not."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

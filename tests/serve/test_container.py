@@ -1,7 +1,5 @@
 """The Dockerfile: its packages, and its health check run against a server."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Slow, idle, malformed and too many connections cost honest requests nothing; and the server stops when asked to."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What an operator needs: metrics, ids and a log without texts, a token, limits in time, and an end without losses."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Which encoder is kept: one for each named choice, by the mean of its tasks, from the best of an encoder's parts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

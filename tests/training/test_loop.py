@@ -1,7 +1,5 @@
 """Whole runs on a few sentences: they learn, they resume bit for bit, they stop early, they refuse to overwrite."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 What validates is also built: objectives on a toy encoder, and dev tasks looked up. Nothing is read and nothing trained.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 

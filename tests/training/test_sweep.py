@@ -1,7 +1,5 @@
 """Sweeps: arms times seeds, one table, resumed and never repeated."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`isoglot.train` on data in memory: what it accepts, what it leaves alone, and that a recipe is the same call."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The whole way from dumps to sentences, on a small world: what is written, switches, processes, killed runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -4,8 +4,6 @@ Step by step: identical lines merged, neighbours both ways, a margin for each ca
 mapped back to ids, the threshold found by walking down the list, pairs at or above it predicted.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 INFINITY = float("inf")

@@ -1,7 +1,5 @@
 """Alignment, similarity, centroids and the map: measures against loops, sources of groups, degenerate vectors."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

@@ -1,7 +1,5 @@
 """BUCC: mining and search against loops and against MTEB's own code, ties and repeated sentences included."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Probes: sampling, scores, layers and features against loops and against MTEB's evaluator."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 

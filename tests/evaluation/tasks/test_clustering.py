@@ -1,7 +1,5 @@
 """Clustering: the measures against loops and brute force, the same result twice, and the files with their traps."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

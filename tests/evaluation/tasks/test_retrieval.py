@@ -1,7 +1,5 @@
 """Tatoeba and retrieval: the protocol against loops, its invariants, averages, refusals."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc

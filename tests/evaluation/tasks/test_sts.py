@@ -1,7 +1,5 @@
 """Similarity: correlations against scipy and loops, ways to put corpora together, names of subsets, revisions."""
 
-from __future__ import annotations
-
 import csv
 import lzma
 import math

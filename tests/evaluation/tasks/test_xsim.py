@@ -1,7 +1,5 @@
 """xSIM: the protocol against loops, averages, mistakes, and sets that cannot be used."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

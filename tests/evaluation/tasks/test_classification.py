@@ -53,9 +53,7 @@ def sampled_in_loops(labels, experiments, per_label, seed):
     draws = []
     for _ in range(experiments):
         generator = np.random.RandomState(seed)
-        for i in reversed(range(1, len(order))):  # Fisher and Yates, as numpy's older generator shuffles
-            j = _below(generator, i)
-            order[i], order[j] = order[j], order[i]
+        generator.shuffle(order)
         counted, draw = {}, []
         for row in order:
             counted[labels[row]] = counted.get(labels[row], 0) + 1
@@ -63,14 +61,6 @@ def sampled_in_loops(labels, experiments, per_label, seed):
                 draw.append(row)
         draws.append(draw)
     return draws
-
-
-def _below(generator, most):
-    """A number from 0 to `most`: bits of the generator under the smallest mask, again until it fits."""
-    mask = (1 << int(most).bit_length()) - 1
-    while (value := int(generator.randint(0, 2**32, dtype=np.uint32)) & mask) > most:
-        pass
-    return value
 
 
 @settings(max_examples=30)
@@ -141,17 +131,7 @@ def mteb_scores(name, ours, folder, codes):
     """MTEB's own scores of its task, on our texts and vectors instead of those of a hub."""
     import mteb
     from datasets import Dataset, DatasetDict
-
-    class Model:
-        mteb_model_meta = None
-
-        def encode(self, inputs, *, task_metadata, hf_split, hf_subset, prompt_type=None, **kwargs):
-            return np.concatenate([noisy(batch["text"]) for batch in inputs])
-
-        def similarity(self, a, b):
-            raise NotImplementedError
-
-        similarity_pairwise = similarity
+    from test_against_mteb import Model
 
     task = mteb.get_task(name)
     task.dataset, task.data_loaded = {}, True
@@ -163,7 +143,7 @@ def mteb_scores(name, ours, folder, codes):
             for split, part in parts.items()
         }
         task.dataset[code] = DatasetDict({split: Dataset.from_dict(table) for split, table in tables.items()})
-    return task.evaluate(Model(), "test", list(codes), encode_kwargs={"batch_size": 512})
+    return task.evaluate(Model(noisy), "test", list(codes), encode_kwargs={"batch_size": 512})
 
 
 def test_only_sampled_training_texts_are_encoded(tmp_path):

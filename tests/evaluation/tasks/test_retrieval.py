@@ -13,13 +13,7 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.groups import Group
 from isoglot.evaluation.base import Score, averages
 from isoglot.evaluation.evaluate import evaluate
-from isoglot.evaluation.tasks.retrieval import (
-    LASER_112,
-    XTREME_14,
-    XTREME_36,
-    Retrieval,
-    Tatoeba,
-)
+from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_14, XTREME_36, Retrieval, Tatoeba
 from isoglot.search import neighbours
 
 GROUPS = (

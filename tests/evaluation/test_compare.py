@@ -417,11 +417,7 @@ def test_what_metrics_mean():
     assert mains("tatoeba", "other") == ["other"]
     assert mains("unknown", "a", "b") == ["a", "b"]
     assert [scale(unit) for unit in get_args(Unit)] == [100, 100, 100, 100, 1]
-    values = [
-        spell(0.5, "fraction"),
-        spell(-0.00001, "fraction", sign=True),
-        spell(None, "fraction"),
-    ]
+    values = [spell(0.5, "fraction"), spell(-0.00001, "fraction", sign=True), spell(None, "fraction")]
     assert [*values, spell(-3.21456, "plain", sign=True)] == ["50.0", "0.0", "–", "-3.215"]
 
 

@@ -5,8 +5,6 @@ import os
 import signal
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import torch
 from command_line import as_function
@@ -14,7 +12,6 @@ from test_loop import RECIPE, WORDS, assert_same, log_of, state_of, write_corpus
 
 import isoglot
 from isoglot.core.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
-from isoglot.data.groups import Group
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
@@ -73,28 +70,6 @@ def test_results_do_not_call_a_model_by_a_temporary_folder(toy_static, tmp_path)
     recipe = load_recipe(tmp_path / "mine.toml", ["steps=1"])
     assert isoglot.train(tmp_path / "mine.toml", overrides=["steps=1"]).name == "mine"
     assert isoglot.train(recipe).name == recipe.name
-
-
-@pytest.mark.parametrize("kind", ["groups", "pandas", "polars", "columns", "datasets", "iterator", "tuples of three"])
-def test_data_of_every_kind(kind, toy_static):
-    pairs = rows(20)
-    columns = {"en": [a for a, _ in pairs], "de": [b for _, b in pairs]}
-    if kind == "datasets":
-        import datasets
-
-        data = datasets.Dataset.from_dict(columns)
-    else:
-        data = {
-            "groups": [Group(pair, ("eng", "deu")) for pair in pairs],
-            "pandas": pd.DataFrame(columns),
-            "polars": pl.DataFrame(columns),
-            "columns": columns,
-            "iterator": iter(pairs),
-            "tuples of three": [(a, b, a[::-1]) for a, b in pairs],
-        }[kind]
-    steps = []
-    isoglot.train(toy_static, data, batch_size=8, progress=lambda done, total: steps.append((done, total)))
-    assert steps == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("change", [{"train_layers": "1"}, {"freeze_embeddings": True}, {"dropout": 0.3}])

@@ -48,14 +48,6 @@ def test_a_threshold_keeps_what_is_equal_or_above():
     assert kept.score.tolist() == everything.score[:11].tolist()
 
 
-def test_lengths_of_vectors_do_not_matter():
-    rng = np.random.default_rng(9)
-    x, y = rng.standard_normal((20, 6)), rng.standard_normal((25, 6))
-    a, b = mine(x, y), mine(x * rng.uniform(0.1, 9, (20, 1)), y * 7)
-    assert a.source.tolist() == b.source.tolist()
-    assert a.target.tolist() == b.target.tolist()
-
-
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
 def test_nothing_to_mine(direction, shape):

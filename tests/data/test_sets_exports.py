@@ -15,8 +15,7 @@ def put(path, rows=({"text": "a"},)):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["set/ko/test.jsonl", "mteb/set/ko/test.jsonl.gz", "set/data/ko/test.json", "set/test/ko.jsonl.gz"],
+    "name", ["set/ko/test.jsonl", "mteb/set/ko/test.jsonl.gz", "set/data/ko/test.json", "set/test/ko.jsonl.gz"]
 )
 def test_a_subset_is_found_where_copies_have_it(tmp_path, name):
     path = put(tmp_path / name)

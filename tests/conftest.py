@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -134,6 +135,12 @@ def build_transformer(
         return TransformerEncoder(transformers.MPNetModel(config), tokenizer, **settings)
     config = transformers.BertConfig(**common, **widths)
     return TransformerEncoder(transformers.BertModel(config), tokenizer, **settings)
+
+
+def open_elsewhere(folder: Path, **settings: object) -> Any:
+    """A saved model, opened in sentence-transformers; the test is skipped where that is not installed."""
+    peer = pytest.importorskip("sentence_transformers")
+    return peer.SentenceTransformer(str(folder), device="cpu", local_files_only=True, **settings)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command_line import locked_elsewhere
 from typer.testing import CliRunner
@@ -119,14 +118,6 @@ def test_the_place_is_checked_before_the_model_is_opened(project, verb):
         run(*words, "-o", "proj")
     with locked_elsewhere("out"), pytest.raises(OutputError, match="another process"):
         run(*verb, "-o", "out")
-
-
-@pytest.mark.slow
-def test_a_saved_model_opens_elsewhere(project):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    run(*TRIM, "-o", "out")
-    opened = sentence_transformers.SentenceTransformer("out", device="cpu")
-    np.testing.assert_allclose(opened.encode(SENTENCES[:2]).shape, (2, 8))
 
 
 VERBS = {

@@ -43,17 +43,6 @@ def test_known_values():
     assert loss_of(vectors, toy_batch([1] * 8)) < 1e-6
 
 
-def test_vectors_are_not_normalised():
-    vectors = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
-    assert loss_of(3 * vectors, toy_batch([1] * 8)) != pytest.approx(loss_of(vectors, toy_batch([1] * 8)))
-
-
-def test_what_means_the_same_is_no_negative():
-    """The second sentence's key is the anchor's: only the positive pair is left of a block of two."""
-    vectors = torch.tensor([[1.0, 2.0], [5.0, 5.0]])
-    assert loss_of(vectors, toy_batch([1, 1], keys=[4, 4]), negatives=1) == pytest.approx(math.log(1 + math.exp(-2)))
-
-
 def test_too_few_sentences_are_no_pair():
     vectors = torch.randn(7, 4, requires_grad=True)
     loss = ContrastiveTension()(vectors, toy_batch([1] * 7))["contrastive_tension"]

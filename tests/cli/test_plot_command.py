@@ -91,10 +91,5 @@ def test_labels_and_extras_colour(folder):
     assert "3" in words(folder / "b.svg")
 
 
-def test_a_language_that_is_not_known_is_named_so(folder):
-    run("model", [folder / "plain.txt"], folder / "map.svg", method="pca")
-    assert "language unknown" in words(folder / "map.svg")
-
-
 def test_the_limit_is_the_one_of_the_report():
     assert inspect.signature(expand_options(plot_verb)).parameters["limit"].default == LIMIT == 2000

@@ -99,14 +99,6 @@ def test_a_worker_with_another_model_is_an_error(model, toy_static, tmp_path):
         indexing._encode(origin, str(tmp_path / "other"), 1, False, ["a"])
 
 
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_bytes(model, tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed")
-    Index.build(model, TEXTS, folder=tmp_path / "plain", device="cpu").close()
-    index_shards(model, TEXTS, tmp_path / "pieces", cluster=Cluster("local", workers=2)).close()
-    assert content(tmp_path / "pieces") == content(tmp_path / "plain")
-
-
 MANY = [Sentence(f"s{row}", f"{SENTENCES[row % 10]} {row}", ("deu", "eng")[row % 2]) for row in range(3000)]
 
 

@@ -30,14 +30,6 @@ def test_agrees_with_the_loops(case, student, singles):
     assert float(loss) == pytest.approx(oracle.distillation(rows, student == "unit", smallest=smallest), abs=1e-9)
 
 
-def test_singles_are_taught_their_own_vectors_where_that_is_asked_for():
-    batch = toy_batch([1])
-    batch.extras["teacher"] = torch.tensor([[3.0, 0.0]])
-    vectors = torch.tensor([[0.0, 5.0]])
-    assert float(Distillation(student="unit", singles="taught")(vectors, batch)["distillation"]) == pytest.approx(2.0)
-    assert float(Distillation(student="unit")(vectors, batch)["distillation"]) == 0.0
-
-
 @given(batches(), st.sampled_from([("aab",), ("aac", "aaa"), ("aaa", "aab", "aac")]))
 @settings(max_examples=40, deadline=None)
 def test_the_source_is_the_sentence_in_the_most_trusted_language(case, priority):

@@ -293,15 +293,6 @@ def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
 
 
 @pytest.mark.slow
-def test_averages_leave_english_out(tmp_path):
-    mldoc_data(tmp_path)
-    found = {score.subset: score for score in MLDOC.run(noisy, tmp_path) if score.metric == "accuracy"}
-    assert found["mean"].over == ("deu", "fra")
-    assert "mldoc-7" not in found
-    assert not [score for score in MLDOC.run(noisy, tmp_path, languages=["en"]) if score.over]
-
-
-@pytest.mark.slow
 def test_the_layer_is_learnt_in_english_only(tmp_path):
     """Vectors of German that are turned round: an English layer is wrong everywhere, one learnt in German is not."""
     sib_data(tmp_path)
@@ -406,13 +397,6 @@ def test_splits_that_lack_labels_or_english_to_learn_from_are_no_subsets(tmp_pat
     (tmp_path / "dev-en.tsv").unlink()
     assert PAWSX.subsets(tmp_path) == ()
     assert PAWSX.run(by_text, tmp_path) == []
-
-
-def test_the_average_of_xtreme_is_given_when_all_languages_are_there(tmp_path):
-    pawsx_data(tmp_path, codes=("de", "en", "es", "fr", "ja", "ko", "zh"), pairs=20)
-    (seven,) = [score for score in PAWSX.run(by_text, tmp_path) if score.subset == "xtreme-7"]
-    assert seven.n == 7
-    assert "xtreme-7" not in {score.subset for score in PAWSX.run(by_text, tmp_path, languages=["de", "en"])}
 
 
 def test_products_beyond_single_precision_are_refused(tmp_path):

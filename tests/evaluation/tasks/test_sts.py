@@ -10,7 +10,6 @@ from cases import by_text, value
 from cases_sts import (
     CORPORA,
     PAIRS,
-    STS17,
     STS22,
     WAYS,
     cosine_of_gold,
@@ -26,8 +25,6 @@ from cases_sts import (
     tsv,
 )
 from folders import write
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 from search_loops import cosine
 
@@ -55,16 +52,6 @@ SEVENTEEN = MULTILINGUAL["sts17"]
 def score(items, kind):
     scores = correlations("sts", "deu", [np.array(items, np.float32)], ("",))
     return next(score.value for score in scores if score.metric == kind)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), min_size=3, max_size=40))
-def test_correlations_equal_scipy_with_ties(table):
-    gold, cosine = [pair[0] for pair in table], [pair[1] / 4 for pair in table]
-    assume(len(set(gold)) > 1 and len(set(cosine)) > 1)
-    items = np.array([gold, cosine]).T
-    assert score(items, "spearman") == pytest.approx(spearmanr(gold, cosine).statistic, abs=1e-12)
-    assert score(items, "pearson") == pytest.approx(pearsonr(gold, cosine).statistic, abs=1e-7)
 
 
 def test_a_run_equals_the_protocol_in_a_loop(tmp_path):
@@ -164,19 +151,6 @@ COUNTS = {
 
 def values(scores):
     return {score.metric: score.value for score in scores}
-
-
-def test_all_differs_from_the_means_and_only_wmean_weighs_by_pairs():
-    """Two corpora, each ranked perfectly, the second with higher gold and lower cosines; then that one turned round."""
-    low = np.array([[0, 0.7], [1, 0.8], [2, 0.9]], np.float32)
-    high = np.array([[3, 0.1], [4, 0.2]], np.float32)
-    found = values(correlations("sts13", "eng", [low, high], ("all", "wmean", "mean")))
-    assert [found["spearman/wmean"], found["spearman/mean"]] == pytest.approx([1, 1])
-    assert found["spearman/all"] == pytest.approx(spearmanr([0, 1, 2, 3, 4], [0.7, 0.8, 0.9, 0.1, 0.2]).statistic)
-    assert found["spearman/all"] < 0
-    found = values(correlations("sts13", "eng", [low, high * [1, -1]], ("all", "wmean", "mean")))
-    assert found["spearman/wmean"] == pytest.approx((3 * 1 + 2 * -1) / 5)
-    assert found["spearman/mean"] == pytest.approx(0)
 
 
 def test_a_run_puts_corpora_together_as_the_loop_does(tmp_path):
@@ -340,11 +314,6 @@ def test_lists_have_the_lengths_that_their_names_say():
     assert "kor-kor" not in EXTENDED_10
     assert "spa-eng-4b" not in MTEB_11
     assert "fra-pol" not in MPCL_17
-
-
-def test_a_list_is_left_out_when_one_of_its_subsets_is(tmp_path):
-    sts17(tmp_path, [name for name in STS17 if name != "nl-en"], count=20)
-    assert list(means(MULTILINGUAL["sts17"].run(by_text, tmp_path))) == ["tracks-5", "mean"]
 
 
 def test_tracks_are_preferred_and_the_export_adds_what_they_lack(tmp_path):

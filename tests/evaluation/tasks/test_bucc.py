@@ -145,7 +145,7 @@ def test_the_protocols_are_those_that_are_registered():
 
 def noisy(texts):
     """Translations lie near each other, and some of them too far apart."""
-    return np.array([random_vector(t.split()[-1], 12) + 0.7 * random_vector(t, 12) for t in texts])
+    return np.array([random_vector(t.split()[-1], 12) + 0.7 * random_vector(t, 12) for t in texts], np.float32)
 
 
 def test_a_mined_list_cut_at_that_threshold_reaches_the_f1_of_xtreme(tmp_path):
@@ -215,11 +215,6 @@ METRICS = ("accuracy", "precision", "recall", "f1")
 EVERY, GOLD = "bucc/mteb", "bucc/mteb-v2"
 
 
-def noisy_search(texts):
-    """Translations lie near each other; a third of them not near enough."""
-    return np.array([random_vector(t.split()[-1], 8) + 0.8 * random_vector(t, 8) for t in texts], np.float32)
-
-
 def whole(folder, sources, targets, gold, subset="zh-en"):
     """MTEB's first version: one record that contains everything, gold numbered from 1."""
     places = [{key: row + 1 for row, (key, _) in enumerate(side)} for side in (sources, targets)]
@@ -256,8 +251,8 @@ def test_equals_mteb(tmp_path, seed):
     theirs.dataset = {"zh-en": {"test": {name: [part] for name, part in record.items()}}}
     theirs.dataset_transform()
     settings = {"hf_split": "test", "hf_subset": "zh-en", "encode_kwargs": {}, "timer": TimingStack()}
-    wanted = theirs._evaluate_subset(Model(noisy_search), theirs.dataset["zh-en"]["test"], **settings)
-    scores = SEARCHES[EVERY].run(noisy_search, tmp_path)
+    wanted = theirs._evaluate_subset(Model(noisy), theirs.dataset["zh-en"]["test"], **settings)
+    scores = SEARCHES[EVERY].run(noisy, tmp_path)
     assert 0.1 < wanted["accuracy"] < 1
     assert [value(scores, metric) for metric in METRICS] == pytest.approx([wanted[one] for one in METRICS], abs=1e-6)
 
@@ -267,11 +262,11 @@ def test_copies_of_mteb_and_files_of_bucc_give_the_same(tmp_path, name):
     split = numbered(40, 25)
     split_files(tmp_path / "files", "zh-en.test", *split)
     (whole if name == EVERY else rows)(tmp_path / "copy", *split)
-    files, copy = (SEARCHES[name].run(noisy_search, tmp_path / folder) for folder in ("files", "copy"))
+    files, copy = (SEARCHES[name].run(noisy, tmp_path / folder) for folder in ("files", "copy"))
     assert files == copy
     assert [score.details for score in files] == [score.details for score in copy]
     assert 0 < value(files, "accuracy") < 1
     assert SEARCHES[name].subsets(tmp_path / "copy", languages=["cmn"]) == ("zh-en",)
     assert SEARCHES[name].subsets(tmp_path / "copy", languages=["de"]) == ()
     (whole if name == EVERY else rows)(tmp_path / "files", *numbered(20, 9))
-    assert SEARCHES[name].run(noisy_search, tmp_path / "files") == files  # the publisher's files come first
+    assert SEARCHES[name].run(noisy, tmp_path / "files") == files  # the publisher's files come first

@@ -220,31 +220,20 @@ def test_options_of_a_named_objective_are_those_of_a_recipe(toy_static, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("make", "setting", "other"),
     [
-        ([SoftContrastive(labels="hard", temperature=0.1)], [SoftContrastive(labels="hard", temperature=0.2)]),
-        (
-            [SoftContrastive(priority=("eng", "deu"), languages=("eng", "deu"))],
-            [SoftContrastive(priority=("deu", "eng"), languages=("eng", "deu"))],
-        ),
-        ([Sum((1.0, MultiPositive()))], [Sum((0.5, MultiPositive()))]),
+        (lambda heat: SoftContrastive(labels="hard", temperature=heat), 0.1, 0.2),
+        (lambda order: SoftContrastive(priority=order, languages=("eng", "deu")), ("eng", "deu"), ("deu", "eng")),
+        (lambda weight: Sum((weight, MultiPositive())), 1.0, 0.5),
+        (Listing, [1.0], [2.0]),
     ],
 )
-def test_an_objective_with_other_settings_is_another_run(toy_static, tmp_path, first, second):
+def test_equal_objectives_are_one_run_and_others_another(toy_static, tmp_path, make, setting, other):
     arguments = {"teacher": toy_static, "languages": ("en", "de"), "steps": 1, "output": tmp_path / "run"}
-    isoglot.train(toy_static, rows(20), objective=first, **arguments)
-    isoglot.train(toy_static, rows(20), objective=first, **arguments)
+    for _ in range(2):
+        isoglot.train(toy_static, rows(20), objective=[make(setting)], **arguments)
     with pytest.raises(CheckpointError):
-        isoglot.train(toy_static, rows(20), objective=second, **arguments)
-
-
-def test_equal_objectives_are_one_run_and_a_list_is_a_setting(toy_static, tmp_path):
-    first, again, other = Listing([1.0]), Listing([1.0]), Listing([2.0])
-    assert repr(first.others) != repr(again.others)  # objects, whose text has their address
-    isoglot.train(toy_static, rows(20), objective=first, steps=1, output=tmp_path / "run")
-    isoglot.train(toy_static, rows(20), objective=again, steps=1, output=tmp_path / "run")
-    with pytest.raises(CheckpointError):
-        isoglot.train(toy_static, rows(20), objective=other, steps=1, output=tmp_path / "run")
+        isoglot.train(toy_static, rows(20), objective=[make(other)], **arguments)
 
 
 @pytest.mark.parametrize("name", ["float32", "fp32", "bfloat16", "bf16", "auto"])

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -201,6 +201,16 @@ def browser(tmp_path: Path) -> Callable[[str], str]:
         return result.stdout
 
     return look
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """One cluster of two workers for the tests of a file."""
+    module = pytest.importorskip("ray", reason="Ray is not installed")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield module
+    module.shutdown()
 
 
 @pytest.fixture

@@ -54,16 +54,6 @@ def here(monkeypatch):
     return asked
 
 
-@pytest.fixture(scope="module")
-def ray():
-    """One cluster of two workers for the tests of this file."""
-    module = pytest.importorskip("ray", reason="Ray is not installed")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield module
-    module.shutdown()
-
-
 def same_vectors(folder, file):
     shards = open_shards(Path(folder))
     return (shards.rows(0, len(shards)) == np.load(file)).all()

@@ -99,16 +99,6 @@ def test_comparing_reserves_no_accelerator(fake_ray):
     assert (fake_ray.options["num_cpus"], fake_ray.options["num_gpus"]) == (1, 0)
 
 
-@pytest.fixture(scope="module")
-def ray():
-    """One cluster of two workers for the tests of this file."""
-    module = pytest.importorskip("ray")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield module
-    module.shutdown()
-
-
 @pytest.mark.slow
 def test_results_are_those_of_this_process(ray):
     pieces = [(number,) for number in range(40)]

@@ -1,15 +1,14 @@
 """Toy models shared by the tests: trained in a moment on a handful of sentences, without a network."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -138,6 +137,12 @@ def build_transformer(
     return TransformerEncoder(transformers.BertModel(config), tokenizer, **settings)
 
 
+def open_elsewhere(folder: Path, **settings: object) -> Any:
+    """A saved model, opened in sentence-transformers; the test is skipped where that is not installed."""
+    peer = pytest.importorskip("sentence_transformers")
+    return peer.SentenceTransformer(str(folder), device="cpu", local_files_only=True, **settings)
+
+
 @pytest.fixture
 def toy_tokenizer() -> Tokenizer:
     """A fresh byte-pair tokenizer of 200 pieces."""
@@ -196,6 +201,16 @@ def browser(tmp_path: Path) -> Callable[[str], str]:
         return result.stdout
 
     return look
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """One cluster of two workers for the tests of a file."""
+    module = pytest.importorskip("ray", reason="Ray is not installed")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield module
+    module.shutdown()
 
 
 @pytest.fixture

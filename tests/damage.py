@@ -3,8 +3,6 @@
 `damage` draws a fault: of bytes, of lines, of names, or of a value of the format that the suffix says.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

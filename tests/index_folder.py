@@ -1,7 +1,5 @@
 """An index of a few sentences in many scripts, made by the verb itself, for the tests of `search` and `serve`."""
 
-from __future__ import annotations
-
 from command_line import as_function
 
 from isoglot.cli.index import index as index_verb

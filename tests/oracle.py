@@ -3,8 +3,6 @@
 Rows are dictionaries with `vector` (list of floats), `group`, `key` and `slot`; no tensors, no tricks, no masks.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs of recipes in tests, watched by one function for messages and steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

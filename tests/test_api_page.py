@@ -1,7 +1,5 @@
 """docs/api.md is made from the docstrings, and the tour runs from its first cell to its last."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

@@ -5,8 +5,6 @@ line above a block is `<!-- not run: reason -->`; if the reason is `lines of FIL
 block is a recipe or a part of one. In `sh` blocks every line is a command, in `console` blocks those after "$ ".
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Which packages a verb imports: none that it does not need, some of which take a second each, or are extras."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Recipes that extend others: the rules of merging, families in one file, paths, and errors that name the file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@
 packages of other extras fail to import. A recipe is saved as `mine.toml`, as the page says.
 """
 
-from __future__ import annotations
-
 import html
 import lzma
 import os

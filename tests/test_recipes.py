@@ -3,8 +3,6 @@
 No data file is opened: paths lead into an empty folder, where a reader that took its options can only miss its file.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

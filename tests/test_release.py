@@ -1,7 +1,5 @@
 """A release: the version is written to all its places, or to none."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.util
 import re

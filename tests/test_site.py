@@ -1,7 +1,5 @@
 """The documentation site: links that leave docs/, and a place for every page. `make docs` builds it."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 

@@ -3,8 +3,6 @@
 Packages of these names that fail to import stand for their absence.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

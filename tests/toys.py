@@ -1,7 +1,5 @@
 """Small things the tests train and batch: a character encoder with dropout, random batches, random groups."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

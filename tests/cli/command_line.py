@@ -1,7 +1,5 @@
 """Commands of the command line, run in this process."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

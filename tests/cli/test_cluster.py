@@ -4,8 +4,6 @@ What does not need workers is tested with the same pieces in this process; the r
 installed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -22,7 +20,7 @@ from isoglot import scale
 from isoglot.cli.encode import encode
 from isoglot.cli.index import index
 from isoglot.cli.pairs import mine as command
-from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, SearchError
+from isoglot.core.errors import IsoglotError, SearchError
 from isoglot.encoders import StaticEncoder
 from isoglot.index import table as tables
 from isoglot.mining import pipeline as cluster
@@ -54,16 +52,6 @@ def here(monkeypatch):
 
     monkeypatch.setattr(scale, "Cluster", no_workers)
     return asked
-
-
-@pytest.fixture(scope="module")
-def ray():
-    """One cluster of two workers for the tests of this file."""
-    module = pytest.importorskip("ray", reason="Ray is not installed")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield module
-    module.shutdown()
 
 
 def same_vectors(folder, file):
@@ -128,37 +116,6 @@ def test_merged_shards_are_the_index_of_the_plain_command(project, monkeypatch):
     assert "120 sentences added; 120 in the index (flat)" in err
     for name in ("vectors.npy", "index.sqlite"):
         assert (Path("merged") / name).read_bytes() == (Path("plain") / name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--truncate-dim", 9), "model: truncate_dim must lie between 1 and the model's 8"),
-        (("--dtype", "int8"), "model: dtype must be a kind of float"),
-        (("--dtype", "nonsense"), "model: .*nonsense"),
-        (("--pooling", "cls"), "needs a transformer"),
-        (("--precision", "fp8"), "model: precision must be one of"),
-        (("--precision", "int8"), "int8"),
-    ],
-)
-def test_a_wrong_setting_is_one_line_and_the_folder_stays_free(project, here, words, message):
-    for _ in range(2):
-        with pytest.raises(EncoderError, match=message):
-            run("encode", "model", "a.eng", "-o", "a", "--ray", "local", *words)
-        assert not Path("a").exists()
-    Path("a").mkdir()
-    Path("a/mine.txt").touch()
-    with pytest.raises(EncoderError, match=message):
-        run("encode", "model", "a.eng", "-o", "a", "--ray", "local", *words)
-    assert [path.name for path in Path("a").iterdir()] == ["mine.txt"]
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff"])
-def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
-    Path("bad.txt").write_bytes(content)
-    with pytest.raises(CorpusError, match=r"bad\.txt"):
-        run("encode", "model", "bad.txt", "-o", "bad", "--ray", "local")
-    assert not Path("bad").exists()
 
 
 def test_accelerators_are_asked_for_by_those_who_encode(project, here):

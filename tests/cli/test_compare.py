@@ -1,7 +1,5 @@
 """`isoglot compare` as a function: names, seeds, tables on the terminal, files."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is printed: progress on a terminal and elsewhere, nothing when quiet; tables and lists that are never cut."""
 
-from __future__ import annotations
-
 import io
 import logging
 import re

@@ -1,18 +1,11 @@
 """`isoglot data`: what a user sees of the list, a download and a check."""
 
-from __future__ import annotations
-
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 import typer
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
-
-from web import Web, serving
+from web import Web, hub_pages, serving
 
 from isoglot.cli import data
 from isoglot.core.errors import CorpusError
@@ -26,16 +19,6 @@ def mirror():
     """A mirror without any file yet."""
     with serving(Web({})) as web:
         yield web
-
-
-def sts17():
-    """Pages of a hub that has the files of the set, with as many lines as the catalogue expects."""
-    one = find("sts17-crosslingual-sts")
-    files = {count.files.removesuffix("*"): b"{}\n" * count.lines for count in one.counts}
-    listing = [{"type": "file", "path": path, "size": len(text)} for path, text in files.items()]
-    where, revision = f"/huggingface.co/datasets/{one.hub.repository}/resolve", one.hub.revision
-    tree = f"/huggingface.co/api/datasets/{one.hub.repository}/tree/{revision}?recursive=true"
-    return {f"{where}/{revision}/{path}": text for path, text in files.items()} | {tree: json.dumps(listing).encode()}
 
 
 def test_list_has_what_is_known_of_every_set(capsys, tmp_path):
@@ -70,7 +53,7 @@ def test_list_fits_a_terminal_of_80_columns_and_keeps_addresses_whole(capsys, mo
 
 
 def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror):
-    mirror.pages |= sts17()
+    mirror.pages |= hub_pages("sts17-crosslingual-sts")
     data.get(["sts17-crosslingual-sts"], data=tmp_path, network={"mirror": mirror.address})
     out, err = capsys.readouterr()
     assert out == f"{tmp_path / 'sts17-crosslingual-sts'}\n"

@@ -1,7 +1,5 @@
 """`isoglot entities`: vectors read and trained, and what is said of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command `evaluate` when a task fails: what was finished before it is kept, and the error still ends the run."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest
@@ -112,15 +110,12 @@ def test_a_number_that_lacks_scores_names_them_and_the_command(data, capsys):
     assert "\n- missing: BUCC: no bucc/xtreme de-en fr-en ru-en zh-en f1; " in text
 
 
-@pytest.mark.slow
-def test_mteb_finds_what_it_can_read_in_the_folder_of_that_name(data):
-    mteb = pytest.importorskip("mteb")
+def test_results_for_mteb_are_in_the_folder_of_that_name(data):
     lines = "".join(f"line {i}\n" for i in range(1000))  # as many as MTEB has
     for side in ("deu", "eng"):
         (data / f"tatoeba.deu-eng.{side}").write_text(lines, encoding="utf-8")
     evaluate(data, "tatoeba")
-    (model,) = mteb.ResultCache(data / "scores" / "mteb").load_results(validate_and_filter=False).model_results
-    assert [result.task_name for result in model.task_results] == ["Tatoeba"]
+    assert [path.stem for path in (data / "scores" / "mteb").rglob("T*.json")] == ["Tatoeba"]
 
 
 def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):

@@ -1,7 +1,5 @@
 """`isoglot index`, `search` and `export` as a user meets them."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """The command line as a user meets it: one line for an error, exit codes, files that are there afterwards."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
@@ -130,10 +128,7 @@ def test_seeds_give_mean_and_deviation(project, run):
 
 @pytest.mark.parametrize(
     ("spoil", "where"),
-    [
-        (lambda text: text + b"only one\n", "pairs.tsv:122"),
-        (lambda text: gzip.compress(text * 50)[:-40], "pairs.tsv"),
-    ],
+    [(lambda text: text + b"only one\n", "pairs.tsv:122"), (lambda text: gzip.compress(text * 50)[:-40], "pairs.tsv")],
 )
 def test_a_bad_corpus_is_one_line_with_its_place(project, run, spoil, where):
     text = (project / "pairs.tsv").read_bytes()

@@ -1,7 +1,5 @@
 """The loop of a translation memory on the command line: mine, index, search, export, and index again."""
 
-from __future__ import annotations
-
 import json
 
 from typer.testing import CliRunner

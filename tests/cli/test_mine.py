@@ -1,7 +1,5 @@
 """`isoglot mine` as a user meets it: pairs in every format, filters, thresholds, and a run that was killed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

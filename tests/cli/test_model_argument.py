@@ -1,7 +1,5 @@
 """The optional model of a verb: what is a file, what is a model, and what cannot be either."""
 
-from __future__ import annotations
-
 import pytest
 
 from conftest import SENTENCES, build_tokenizer

@@ -1,7 +1,5 @@
 """Verbs that make a model or vectors of one: `trim`, `fit`, `average`, `convert`, `export` and `encode`."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

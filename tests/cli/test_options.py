@@ -1,7 +1,5 @@
 """Functions that options name as `module:name`."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Verbs of pairs, `filter`, `negatives` and `align`: what they write is what readers take."""
 
-from __future__ import annotations
-
 import csv
 import json
 import lzma

@@ -1,7 +1,5 @@
 """`isoglot plot` as a function: which files are understood, languages, labels, samples, files written."""
 
-from __future__ import annotations
-
 import inspect
 from xml.etree import ElementTree
 
@@ -91,11 +89,6 @@ def test_labels_and_extras_colour(folder):
     (folder / "a.jsonl").write_text('{"eng": "x", "deu": "y", "topic": 3}\n', encoding="utf-8")
     run("model", [folder / "a.jsonl"], folder / "b.svg", method="pca", color="topic")
     assert "3" in words(folder / "b.svg")
-
-
-def test_a_language_that_is_not_known_is_named_so(folder):
-    run("model", [folder / "plain.txt"], folder / "map.svg", method="pca")
-    assert "language unknown" in words(folder / "map.svg")
 
 
 def test_the_limit_is_the_one_of_the_report():

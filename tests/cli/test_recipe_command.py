@@ -1,7 +1,5 @@
 """`isoglot recipe check` and the words of `isoglot train` for files that are not there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,19 +1,13 @@
 """`isoglot wikipedia` as a user meets it."""
 
-from __future__ import annotations
-
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from command_line import runner
+from wiki_world import world
 
 from isoglot.cli.wikipedia import wikipedia
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "data" / "wikipedia"))
-
-from wiki_world import world
 
 pytest.importorskip("mwparserfromhell", reason="needs the extra `wikipedia`")
 pytest.importorskip("sentencex", reason="needs the extra `wikipedia`")

@@ -3,8 +3,6 @@
 The fixture `standing` makes calls in that folder, as the console script does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -24,17 +22,12 @@ import click
 import numpy as np
 import pytest
 import typer
-from web import Web, serving
-
-from conftest import SENTENCES, build_tokenizer, build_transformer
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "data" / "wikipedia"))
-
+from web import Web, hub_pages, serving
 from wiki_world import world as wikipedia_world
 
+from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.cli import main as command_line
 from isoglot.data.files import digest, read_lines
-from isoglot.data.sets import find
 from isoglot.encoders import StaticEncoder
 from isoglot.model import packaged
 from isoglot.model.packaged import Package, Source
@@ -199,15 +192,8 @@ def small_demo(monkeypatch, folder: Path) -> None:
 
 def mirror(folder: Path) -> None:
     """The pages of a hub that has one small set; a file each, and a table of their addresses."""
-    one = find("sts17-crosslingual-sts")
-    files = {count.files.removesuffix("*"): b"{}\n" * count.lines for count in one.counts}
-    listing = [{"type": "file", "path": path, "size": len(text)} for path, text in files.items()]
-    where, revision = f"/huggingface.co/datasets/{one.hub.repository}/resolve", one.hub.revision
-    tree = f"/huggingface.co/api/datasets/{one.hub.repository}/tree/{revision}?recursive=true"
-    pages = {tree: json.dumps(listing).encode()}
-    pages |= {f"{where}/{revision}/{path}": text for path, text in files.items()}
     folder.mkdir()
-    for number, (address, page) in enumerate(pages.items()):
+    for number, (address, page) in enumerate(hub_pages("sts17-crosslingual-sts").items()):
         (folder / f"{number}.page").write_bytes(page)
         (folder / f"{number}.address").write_text(address)
 

@@ -3,8 +3,6 @@
 `test_accelerator.py` starts it in a process of its own.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

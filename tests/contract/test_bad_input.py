@@ -1,7 +1,5 @@
 """What every task does with broken files, few rows and odd vectors, by its case: a clear error or a right number."""
 
-from __future__ import annotations
-
 import csv
 import json
 import lzma

@@ -1,7 +1,5 @@
 """Every verb with broken files, wrong values and outputs that must not be written: one line, and no lost byte."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path
@@ -192,18 +190,9 @@ def test_the_calls_are_valid(standing, name):
     assert done.code == 0, done.err
 
 
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 60), marks=pytest.mark.slow)], ids=["once", "often"])
 @pytest.mark.parametrize("name", VERBS)
-def test_no_traceback_and_no_lost_byte(standing, name):
-    spoil(standing, name, range(1))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", VERBS)
-def test_no_traceback_and_no_lost_byte_however_often(standing, name):
-    spoil(standing, name, range(1, 60))
-
-
-def spoil(standing, name, seeds):
+def test_no_traceback_and_no_lost_byte(standing, name, seeds):
     for seed in seeds:
         words, did, found = outcome(standing, name, str(seed))
         assert not found, f"{name}, {seed}: {did}: isoglot {' '.join(words)!r}: {found}"

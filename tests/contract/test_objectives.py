@@ -1,7 +1,5 @@
 """What every registered objective must hold, by registration alone."""
 
-from __future__ import annotations
-
 import copy
 import tempfile
 from pathlib import Path

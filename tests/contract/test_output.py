@@ -1,7 +1,5 @@
 """What programs rely on: `--json` is all there is on stdout, `-` is stdin or stdout, `--quiet` prints no messages."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path
@@ -128,11 +126,3 @@ def test_two_outputs_on_stdout_are_wrong_usage(run, words):
     code, out, err = run(words)
     assert (code, out) == (2, b"")
     assert "--json and --output -" in err
-
-
-@pytest.mark.parametrize("words", ["encode model a.deu -o a.csv", "encode model a.deu -o a.parquet --format npy"])
-def test_a_format_that_contradicts_the_name_is_an_error(run, words):
-    code, out, err = run(words)
-    assert (code, out) == (1, b"")
-    assert "format" in err
-    assert not [*Path().glob("a.csv*"), *Path().glob("a.parquet*")]

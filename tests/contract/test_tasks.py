@@ -1,7 +1,5 @@
 """What every task must keep, by registration and its case in `tests/evaluation/cases_<kind>.py`."""
 
-from __future__ import annotations
-
 import math
 import shutil
 

@@ -1,7 +1,5 @@
 """What holds for every verb: complete help, `-h`, `--quiet`, and a device for each that opens a model."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import hostile_world

@@ -1,7 +1,5 @@
 """The environment variables: what each changes, and that no other module reads one."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime

@@ -1,7 +1,5 @@
 """An unknown name of any kind is answered with the nearest known one."""
 
-from __future__ import annotations
-
 import pytest
 from command_line import as_function
 

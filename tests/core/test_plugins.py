@@ -1,7 +1,5 @@
 """Plug-ins of other distributions, and modules that are imported by name."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

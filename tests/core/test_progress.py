@@ -1,7 +1,5 @@
 """The progress bar: when it is drawn, and that the callback is called either way."""
 
-from __future__ import annotations
-
 import io
 import sys
 import threading

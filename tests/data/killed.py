@@ -1,7 +1,5 @@
 """What killed processes leave: work that ends before any of its changes of the file system."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Archives made in memory, of names and bytes; a name without bytes is a link."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile

@@ -1,7 +1,5 @@
 """A corpus: sources in files and in memory, filtered, counted, checked early and tokenised once."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import threading

@@ -1,7 +1,5 @@
 """Documents: what their texts are, and what is an error, with its place."""
 
-from __future__ import annotations
-
 import zipfile
 
 import pytest

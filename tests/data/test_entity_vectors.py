@@ -1,7 +1,5 @@
 """Wikipedia2Vec vectors in all their files, brought into the order of a table of entities."""
 
-from __future__ import annotations
-
 import bz2
 import importlib
 import json
@@ -166,16 +164,13 @@ def test_files_that_are_no_vectors(folder, content, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (np.zeros(3, np.float32), r"contains float32 of shape \(3,\)"),
-        (np.zeros((2, 3), np.int64), "contains int64"),
         (np.zeros((0, 3), np.float32), "contains no vectors"),
         (np.full((2, 3), np.inf), "row 0 contains infinity"),
-        (None, "not a NumPy table"),
     ],
 )
 def test_tables_that_are_none(tmp_path, table, message):
     path = tmp_path / "v.npy"
-    path.write_bytes(b"nonsense") if table is None else np.save(path, table)
+    np.save(path, table)
     with pytest.raises(CorpusError, match=message):
         read_vectors(path)
     with pytest.raises(CorpusError, match="no such file"):

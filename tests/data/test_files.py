@@ -1,7 +1,5 @@
 """Reading and writing files: what a line is, what compression is, and what is said about damaged input."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Groups of data in memory: what a notebook may hand over, and what it is told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

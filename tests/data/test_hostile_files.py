@@ -1,7 +1,5 @@
 """Files that are not what they should be, or worse: every reader parses them or raises `CorpusError` in one line."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

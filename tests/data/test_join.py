@@ -1,7 +1,5 @@
 """Joined groups are the connected components of the sentences, up to a size."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Every code system leads to the same house code, and unknown languages are rejected with advice."""
 
-from __future__ import annotations
-
 import pytest
 
 from isoglot.core.errors import CorpusError

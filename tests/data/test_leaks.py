@@ -1,7 +1,5 @@
 """No sentence of a test set survives in the training text, in whatever spelling; languages; repetitions."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from collections import Counter

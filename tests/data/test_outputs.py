@@ -1,7 +1,5 @@
 """Outputs: what is checked before the work, folders that are ours, and what a kill or a full disk leaves."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource
@@ -101,21 +99,6 @@ def test_temporary_files_of_living_writers_and_other_targets_stay(tmp_path):
             second.write("second")
     assert sorted(tree(tmp_path)) == sorted(["a", *strange])
     assert (tmp_path / "a").read_text() == "first"
-
-
-@pytest.mark.slow
-def test_a_work_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
-    def work():
-        with work_folder(tmp_path / "w", "work", keep=False) as folder:
-            for name in ("a", "b/c"):
-                with atomic_write(folder / name) as stream:
-                    stream.write(name)
-
-    def check():
-        work()
-        assert list(tmp_path.iterdir()) == []
-
-    assert kill_at_every_change(work, check) > 9
 
 
 def test_a_kill_leaves_all_of_a_finished_work_folder_or_nothing(tmp_path):

@@ -1,7 +1,5 @@
 """The catalogue agrees with itself, and with a copy of its sets where there is one; the steps do what they say."""
 
-from __future__ import annotations
-
 import importlib
 import lzma
 import re

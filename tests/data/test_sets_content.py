@@ -1,7 +1,5 @@
 """Archives are not to be trusted: names that lead out, links, too much, damage."""
 
-from __future__ import annotations
-
 import pytest
 from packed import tar, zipped
 

@@ -1,7 +1,5 @@
 """One file over HTTP: cut connections, servers that lie, fall silent or ignore what they are asked."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Copies of hub sets on disk: found in the layouts they have, and never a part taken for the whole."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -17,8 +15,7 @@ def put(path, rows=({"text": "a"},)):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["set/ko/test.jsonl", "mteb/set/ko/test.jsonl.gz", "set/data/ko/test.json", "set/test/ko.jsonl.gz"],
+    "name", ["set/ko/test.jsonl", "mteb/set/ko/test.jsonl.gz", "set/data/ko/test.json", "set/test/ko.jsonl.gz"]
 )
 def test_a_subset_is_found_where_copies_have_it(tmp_path, name):
     path = put(tmp_path / name)

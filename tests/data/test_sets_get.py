@@ -1,7 +1,5 @@
 """Getting and checking sets: against a local server, and copies that broke."""
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Importers: every layout is found where copies have it, rows and places are right, and broken files are rejected."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -207,11 +205,7 @@ BROKEN = [
     ("pawsx", {"test-de.tsv": " \tb\t1\n"}, "test-de.tsv:1: sentence1 ' ' is empty"),
     ("pawsx", {"test-de.tsv": "n\ta\tb\t1\n"}, "test-de.tsv:1: the header lacks sentence1, sentence2, label"),
     ("xtreme-xnli", {"test-de.tsv": "a\tb\nc\td\n", "labels.test.txt": "neutral\n"}, "labels.test.txt has 1"),
-    (
-        "xtreme-xnli",
-        {"test-de.tsv": "a\tb\n", "labels.test.txt": "maybe\n"},
-        "labels.test.txt:1: the label 'maybe'",
-    ),
+    ("xtreme-xnli", {"test-de.tsv": "a\tb\n", "labels.test.txt": "maybe\n"}, "labels.test.txt:1: the label 'maybe'"),
     ("lingua-langid", {"lingua-langid/sentences/de.txt": "a\n\n"}, "de.txt:2: text '' is empty"),
     ("own/search", {"nearest/queries.deu.txt": "a\r\n"}, "queries.deu.txt:1: .*carriage return"),
 ]

@@ -1,7 +1,5 @@
 """The normal form: what is written is read again, the cache follows the files, and damage is noticed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

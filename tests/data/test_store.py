@@ -1,7 +1,5 @@
 """Rows on disk: whatever is cut off, damaged or written by others, no wrong row is ever read."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -182,22 +180,6 @@ def test_a_full_disk_names_the_file_and_loses_nothing(tmp_path, monkeypatch, fai
     assert len(rows) in (10, 20)
     rows.append(ROWS[len(rows) : 30])
     np.testing.assert_array_equal(Rows(tmp_path / "rows.npy").table, ROWS[:30])
-
-
-TEXTS = st.lists(st.text(max_size=5), unique=True, min_size=1, max_size=12)
-
-
-@pytest.mark.slow
-@given(texts=TEXTS, at=st.integers(0, 12))
-def test_a_vector_is_found_by_its_text(tmp_path_factory, texts, at):
-    folder = tmp_path_factory.mktemp("store")
-    store = VectorStore(folder)
-    for part in (slice(None, at), slice(at, None)):
-        store.add(texts[part], ROWS[: len(texts)][part])
-    again = VectorStore(folder)
-    assert len(again) == len(texts)
-    np.testing.assert_array_equal(again[again.find(texts)], ROWS[: len(texts)])
-    assert again.find(["never added, " + "".join(texts)]).tolist() == [-1]
 
 
 def vector_of(text):

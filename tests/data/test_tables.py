@@ -1,7 +1,5 @@
 """Tables: CSV and XLSX as input of readers, of an index and of mining, and what is written in each format."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from datetime import date

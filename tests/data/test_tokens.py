@@ -83,3 +83,20 @@ def test_cuts_keep_order_and_limits_and_save_more_than_they_cost(lengths, budget
 
 def test_a_cpu_has_the_chunks_that_the_budget_makes():
     assert [len(chunk) for chunk in pack(news(64), 10**6, padding=padding_on("cpu"))] == [64]
+
+
+@given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 100))
+def test_every_row_once_longest_first_in_as_few_chunks_as_the_budget_makes(lengths, budget):
+    counts = np.array(lengths, dtype=np.int64)
+    chunks = pack(counts, budget)
+    order = np.concatenate([np.empty(0, np.int64), *chunks])
+    assert order.tolist() == np.argsort(-counts, kind="stable").tolist()  # equal lengths keep their order
+    sizes = [len(chunk) * max(1, counts[chunk].max()) for chunk in chunks]
+    assert all(size <= budget or len(chunk) == 1 for size, chunk in zip(sizes, chunks, strict=True))
+    grown = [(len(chunk) + 1) * max(1, counts[chunk].max()) for chunk in chunks[:-1]]
+    assert all(size > budget for size in grown)  # no chunk could have taken the next row
+
+
+def test_a_budget_without_tokens_is_refused():
+    with pytest.raises(ValueError, match="at least one token, got 0"):
+        pack(np.array([1]), 0)

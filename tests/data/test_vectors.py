@@ -1,7 +1,5 @@
 """Arrays that somebody else wrote: read, or one of two errors, never a pickle; rows of length one; rows not finite."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 

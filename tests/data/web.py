@@ -1,7 +1,6 @@
 """A small web server for tests: serves bytes by path, whole or from a place on, and misbehaves as it is told."""
 
-from __future__ import annotations
-
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -9,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO
+
+from isoglot.data.sets import find
 
 
 @dataclass
@@ -99,3 +100,13 @@ def serving(web: Web) -> Iterator[Web]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def hub_pages(name: str) -> dict[str, bytes]:
+    """Pages of a hub that has the files of a set, with as many lines as the catalogue expects."""
+    one = find(name)
+    files = {count.files.removesuffix("*"): b"{}\n" * count.lines for count in one.counts}
+    listing = [{"type": "file", "path": path, "size": len(text)} for path, text in files.items()]
+    where, revision = f"/huggingface.co/datasets/{one.hub.repository}/resolve", one.hub.revision
+    tree = f"/huggingface.co/api/datasets/{one.hub.repository}/tree/{revision}?recursive=true"
+    return {tree: json.dumps(listing).encode()} | {f"{where}/{revision}/{path}": text for path, text in files.items()}

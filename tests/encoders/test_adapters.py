@@ -1,14 +1,12 @@
 """Low-rank adapters and frozen layers: what is trained, that merging changes no vector, and the adapter's folder."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pytest
 import torch
 
-from conftest import SENTENCES
+from conftest import SENTENCES, open_elsewhere
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import TransformerEncoder, load
 from isoglot.encoders.adapters import LowRank, digest, iterate_adapters
@@ -104,8 +102,7 @@ def test_the_saved_model_is_an_ordinary_one_with_the_same_vectors(family, toy_tr
     np.testing.assert_allclose(encode(loaded, SENTENCES), vectors, atol=1e-5)
     assert np.abs(vectors - encode(toy_transformer(family=family, prompt="query: "), SENTENCES)).max() > 0.1
     assert not (tmp_path / "model" / "adapter").exists(), "its backbone is no model that can be opened"
-    peer = pytest.importorskip("sentence_transformers")
-    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    theirs = open_elsewhere(tmp_path / "model")
     np.testing.assert_allclose(theirs.encode(SENTENCES), vectors, atol=1e-5)
 
 

@@ -1,7 +1,5 @@
 """Averages of weights: against sums by hand, and one error for models that do not belong together."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

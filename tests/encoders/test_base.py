@@ -1,7 +1,5 @@
 """What is called on an encoder: the settings of `encode`, prompts by name, similarity, and wrong kinds of argument."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

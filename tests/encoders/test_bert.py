@@ -1,7 +1,5 @@
 """Our BERT and its kin against those of transformers: outputs, gradients and files."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

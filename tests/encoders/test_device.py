@@ -1,7 +1,5 @@
 """The choice of the device, with a stand-in for an accelerator: what is asked for is what computes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Whitening and flows fitted to vectors: what they promise, and what can't be fitted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from conftest import SENTENCES
+from conftest import SENTENCES, open_elsewhere
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.fitting import fit_flow, fit_whitening, mean_log_likelihood, moments, train_flow, whitening
@@ -81,10 +79,9 @@ def test_a_transformer_is_whitened_before_it_is_scaled(dim, toy_transformer, tmp
 
 
 def test_sentence_transformers_opens_it(toy_transformer, tmp_path):
-    peer = pytest.importorskip("sentence_transformers")
     made = fit_whitening(toy_transformer(normalizes=True), CORPUS, dim=4).encoder
     made.save(tmp_path / "model")
-    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    theirs = open_elsewhere(tmp_path / "model")
     np.testing.assert_allclose(theirs.encode(SENTENCES), encode(made, SENTENCES), atol=1e-5)
 
 

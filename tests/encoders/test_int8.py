@@ -1,7 +1,5 @@
 """Eight-bit integers: near the float rows, the same bytes again, and clear words where they cannot be had."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Dense layers, flows, and encoders with one of them: what they compute, and that saved ones come back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from conftest import SENTENCES
+from conftest import SENTENCES, open_elsewhere
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import layers, load
 from isoglot.encoders.layers import Dense, Flow, WithLayer, read_flow
@@ -184,12 +182,9 @@ def test_a_flow_behind_a_transformer(toy_transformer, tmp_path):
 
 
 def test_sentence_transformers_imports_the_flow(toy_transformer, tmp_path):
-    peer = pytest.importorskip("sentence_transformers")
     encoder = WithLayer(toy_transformer(normalizes=True), flow(16))
     encoder.save(tmp_path / "model")
-    theirs = peer.SentenceTransformer(
-        str(tmp_path / "model"), device="cpu", local_files_only=True, trust_remote_code=True
-    )
+    theirs = open_elsewhere(tmp_path / "model", trust_remote_code=True)
     np.testing.assert_allclose(theirs.encode(SENTENCES), encode(encoder, SENTENCES), atol=1e-6)
     theirs.save(str(tmp_path / "theirs"))
     np.testing.assert_allclose(encode(load(tmp_path / "theirs"), SENTENCES), encode(encoder, SENTENCES), atol=1e-6)

@@ -1,7 +1,5 @@
 """Transformers as ONNX: the vectors of torch, the weights again, and the same bytes every time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -14,7 +12,6 @@ from isoglot.core.errors import EncoderError, IsoglotError, MissingExtraError
 from isoglot.encoders import load, onnx_export
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.onnx_export import build_graph, read_graph, write_onnx
-from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model.layout import FILES, GRAPH
 
 onnx = pytest.importorskip("onnx", reason="needs the extra `onnx`")
@@ -30,16 +27,6 @@ def build(tmp_path):
             encoder = load(tmp_path / "own")
             assert isinstance(encoder.backbone, Bert)
             return encoder
-        if family == "mpnet":
-            import transformers
-
-            config = transformers.MPNetConfig(
-                vocab_size=220, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-                max_position_embeddings=64, pad_token_id=0,
-            )  # fmt: skip
-            torch.manual_seed(0)
-            model = transformers.MPNetModel(config)
-            return TransformerEncoder(model, build_transformer().tokenizer, **settings).eval()
         return build_transformer(family=family, **settings).eval()
 
     return built

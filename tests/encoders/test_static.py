@@ -1,12 +1,10 @@
 """The static encoder against a plain loop, its row-sparse gradients, and its folder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 
-from conftest import SENTENCES, build_tokenizer
+from conftest import SENTENCES, build_tokenizer, open_elsewhere
 from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
 
@@ -92,10 +90,9 @@ def test_a_table_too_short_for_the_tokenizer_is_refused(toy_tokenizer):
 
 
 def test_same_vectors_in_sentence_transformers(toy_static, tmp_path):
-    peer = pytest.importorskip("sentence_transformers")
     toy_static.prompt = "the "
     toy_static.save(tmp_path / "model")
-    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    theirs = open_elsewhere(tmp_path / "model")
     np.testing.assert_allclose(theirs.encode(SENTENCES), encode(toy_static, SENTENCES), atol=1e-6)
 
 

@@ -1,14 +1,12 @@
 """Towers: who reads what, the same vectors as each tower alone, and folders that open together and one by one."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np
 import pytest
 import torch
 
-from conftest import SENTENCES, build_transformer
+from conftest import SENTENCES, build_transformer, open_elsewhere
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import load
 from isoglot.encoders.static import StaticEncoder
@@ -105,11 +103,10 @@ def test_what_is_saved_is_what_is_loaded_together_and_alone(tmp_path):
 
 
 def test_each_tower_opens_in_sentence_transformers(tmp_path):
-    peer = pytest.importorskip("sentence_transformers")
     encoder = towers()
     encoder.save(tmp_path / "model")
     for name, tower in zip(encoder.towers, encoder.members, strict=True):
-        theirs = peer.SentenceTransformer(str(tmp_path / "model" / name), device="cpu", local_files_only=True)
+        theirs = open_elsewhere(tmp_path / "model" / name)
         np.testing.assert_allclose(theirs.encode(SENTENCES), encode(tower, SENTENCES), atol=1e-6)
 
 

@@ -1,13 +1,11 @@
 """Transformers: poolings, tokens, heads, layers, and the saved folder."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 
 import isoglot
-from conftest import SENTENCES
+from conftest import SENTENCES, open_elsewhere
 from isoglot.encoders import TransformerEncoder, load
 from isoglot.encoders.fitting import fit_whitening
 from isoglot.encoders.layers import Dense
@@ -47,11 +45,10 @@ def test_what_is_saved_is_what_is_loaded(family, pooling, toy_transformer, tmp_p
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "first-last", "first1-last"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_same_vectors_in_sentence_transformers(family, pooling, toy_transformer, tmp_path):
-    peer = pytest.importorskip("sentence_transformers")
     dense = Dense(16, 6, activation="GELU")
     encoder = toy_transformer(family=family, pooling=pooling, prompt="query: ", projections=[dense], normalizes=True)
     encoder.save(tmp_path / "model")
-    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    theirs = open_elsewhere(tmp_path / "model")
     texts = [*SENTENCES, "so " * 100 + "long", "x"]  # no white space at the ends, which version 5 strips
     np.testing.assert_allclose(theirs.encode(texts), encode(encoder, texts), atol=1e-6)
     theirs.save(str(tmp_path / "theirs"))

@@ -1,7 +1,5 @@
 """Twins: side by side in training, one alone afterwards, never a dropout mask."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

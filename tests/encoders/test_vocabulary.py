@@ -1,7 +1,5 @@
 """Cutting a vocabulary to a corpus: the same pieces and vectors for its text, for each kind of tokenizer."""
 
-from __future__ import annotations
-
 import json
 from itertools import islice, pairwise
 
@@ -12,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from conftest import SENTENCES, SPECIALS, build_tokenizer, build_transformer
+from conftest import SENTENCES, SPECIALS, build_tokenizer, build_transformer, open_elsewhere
 from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.files import BUNDLED, read_lines
 from isoglot.encoders import Encoder, StaticEncoder, TransformerEncoder, load
@@ -118,10 +116,9 @@ def test_pieces_that_are_gone_are_spelled_and_not_unknown(kind):
 
 @pytest.mark.parametrize("family, kind", [("bert", "unigram"), ("xlm-roberta", "bpe"), ("static", "own bpe")])
 def test_sentence_transformers_gives_the_same_vectors(family, kind, tmp_path):
-    peer = pytest.importorskip("sentence_transformers")
     trimmed = trim(build(family, kind), CORPUS).encoder
     trimmed.save(tmp_path / "model")
-    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    theirs = open_elsewhere(tmp_path / "model")
     np.testing.assert_allclose(theirs.encode(SENTENCES), encode(trimmed, SENTENCES), atol=1e-6)
 
 

@@ -1,7 +1,5 @@
 """scripts/comparison.py: earlier results are kept, a changed model is evaluated again, and the page has all models."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 from pathlib import Path

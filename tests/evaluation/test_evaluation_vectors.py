@@ -1,7 +1,5 @@
 """Each text is encoded once, and unusable vectors are rejected with the place they belong to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

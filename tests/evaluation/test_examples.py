@@ -1,7 +1,5 @@
 """Pairs that one system ranks better or worse than another."""
 
-from __future__ import annotations
-
 import pytest
 
 from isoglot.core.errors import EvaluationError

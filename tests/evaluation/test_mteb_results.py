@@ -1,7 +1,5 @@
 """MTEB's layout: the files that mteb itself reads, with the main scores that it then shows."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

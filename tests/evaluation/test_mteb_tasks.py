@@ -1,7 +1,5 @@
 """The tables of MTEB's tasks against the package `mteb`, and its statistics against the texts that are scored here."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 

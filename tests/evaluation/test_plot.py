@@ -1,7 +1,5 @@
 """Sentence maps: which sentences are chosen, where they are put, and that every format holds them."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

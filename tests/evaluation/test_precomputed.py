@@ -1,7 +1,5 @@
 """Vectors made elsewhere give the scores that the encoder itself gives, and a missing one is named."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

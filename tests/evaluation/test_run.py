@@ -1,7 +1,5 @@
 """Running tasks: what is missing is reported, and texts are shared."""
 
-from __future__ import annotations
-
 import pytest
 from cases import by_text, skipping
 from folders import numbered, tatoeba

@@ -1,7 +1,5 @@
 """Scores on disk: exactly the shape others read, the same bytes each time, and errors that say what is wrong."""
 
-from __future__ import annotations
-
 import json
 import math
 import zipfile
@@ -63,10 +61,7 @@ def test_the_shape_is_the_agreed_one(tmp_path):
 def test_results_without_settings_and_items_are_one_file(tmp_path):
     write_results(tmp_path, Scores((Score("t", "s", "m", np.float64(0.5), np.int64(3)),), "m"))
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
-    assert json.loads((tmp_path / "results.json").read_text()) == {
-        "model": "m",
-        "scores": [GOOD],
-    }
+    assert json.loads((tmp_path / "results.json").read_text()) == {"model": "m", "scores": [GOOD]}
 
 
 @settings(max_examples=25)  # each example waits for the disk

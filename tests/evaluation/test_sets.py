@@ -1,7 +1,5 @@
 """Every task says where its data come from, and finds them where the download puts them."""
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

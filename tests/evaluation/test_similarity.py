@@ -1,7 +1,5 @@
 """Pairs of languages with English beside the others."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Statistics against scipy and scikit-learn; the weighted ones against the plain ones on repeated rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

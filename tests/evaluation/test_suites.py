@@ -1,7 +1,5 @@
 """Suites name scores that tasks really give, their means are the papers', and none leaves a score out silently."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The example for Node gives the vectors of Python."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

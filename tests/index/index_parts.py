@@ -1,7 +1,5 @@
 """Sentences and vectors for the tests of indexes, and the plain search that indexes must agree with."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from isoglot.index import Origin, Sentence

@@ -1,7 +1,5 @@
 """Entries that are updated and deleted: an index is a dict of units, whatever its kind and whoever is killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

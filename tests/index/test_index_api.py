@@ -1,7 +1,5 @@
 """`isoglot.Index` as a notebook uses it: in memory and on disk, texts as queries, translations, and wrong arguments."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 import time

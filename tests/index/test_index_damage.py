@@ -1,10 +1,6 @@
 """Damaged indexes: whatever byte is wrong, the answer is right or one `SearchError` that names the file."""
 
-from __future__ import annotations
-
-import errno
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -21,7 +17,6 @@ from index_parts import DIM, ORIGIN, sentences, unit
 from isoglot.core.errors import OutputError
 from isoglot.data.files import exclusive
 from isoglot.data.store import write_rows
-from isoglot.encoders import load
 from isoglot.index import Index, Origin, SearchError, Sentence
 
 pytest.importorskip("faiss")
@@ -346,29 +341,19 @@ def test_only_the_tables_of_an_index_are_accepted(copy, change):
     assert str(copy / "index.sqlite") in done.stderr
 
 
-def test_a_model_that_has_moved_is_named_with_what_to_do(tmp_path, toy_static):
-    toy_static.save(tmp_path / "model")
-    origin = Origin.of(load(str(tmp_path / "model")), str(tmp_path / "model"))
-    (tmp_path / "model").rename(tmp_path / "moved")
-    with pytest.raises(SearchError, match="--model"):
-        origin.load()
-    assert origin.load(str(tmp_path / "moved")).dim == 8
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 @pytest.mark.parametrize("rows", [0, 50])
-def test_a_full_disk_leaves_the_index_as_it_was(tmp_path, monkeypatch, number, rows):
+def test_a_full_disk_leaves_the_index_as_it_was(tmp_path, monkeypatch, rows):
     def fail(path, at, block, real=write_rows):
         real(path, at, block)
         if len(block):
-            raise OutputError(f"{path}: can't be written: {os.strerror(number)}")
+            raise OutputError(f"{path}: can't be written")
 
     with Index.create(tmp_path / "i", ORIGIN) as index:
         if rows:
             index.add_vectors(sentences(rows), unit(rows))
         before = {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()}
         monkeypatch.setattr("isoglot.index.index.write_rows", fail)
-        with pytest.raises(OutputError, match=os.strerror(number)):
+        with pytest.raises(OutputError, match="can't be written"):
             index.add_vectors(sentences(7, rows), unit(7))
         assert {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()} == before
         assert len(index.search(unit(1), 3)[0]) == min(3, rows)

@@ -1,13 +1,8 @@
 """An index finds what brute force finds, grows in any pieces to the same files, and survives its writer's death."""
 
-from __future__ import annotations
-
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing, nullcontext
 
 import numpy as np
@@ -343,53 +338,3 @@ from isoglot.index import Index
 with Index.open({folder!r}) as index:
     index.add_vectors(sentences(10, 81), unit(10, seed=81))
 """
-
-
-WRITER = """
-import sys
-sys.path[:0] = {path!r}
-from index_parts import ORIGIN, sentences, unit
-from isoglot.data.files import digest
-from isoglot.index import Index, table
-table.BLOCK = 64
-index = Index.open({folder!r})
-print("ready", flush=True)
-for number in range(10_000):
-    first = len(index)
-    index.add_vectors(sentences(50, first), unit(50, seed=first))
-    print("added", flush=True)
-    index.restructure()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
-def test_killed_writers_leave_an_index(tmp_path, kind, monkeypatch):
-    """Killed at many moments, it always opens, with whole additions only; and it grows on from there."""
-    monkeypatch.setattr(table, "BLOCK", 64)
-    make(tmp_path / "i", vectors=unit(50, seed=0), kind=kind).store.close()
-    code = WRITER.format(path=sys.path, folder=str(tmp_path / "i"))
-    before = 50
-    for attempt in range(4):
-        writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        writer.stdout.readline()
-        if attempt == 3:
-            writer.stdout.readline()  # the last one adds, however busy the machine is
-        time.sleep(0.05 + 0.03 * attempt)
-        os.kill(writer.pid, signal.SIGKILL)
-        writer.wait()
-        writer.stdout.close()
-        with Index.open(tmp_path / "i") as index:
-            assert len(index) % 50 == 0
-            assert len(index) >= before
-            before = len(index)
-            expected = np.concatenate([unit(50, seed=first) for first in range(0, before, 50)])
-            assert (index.vectors(range(before)) == expected).all()
-            assert [index.store.by_row([before - 1])[before - 1].id] == [f"s{before - 1}"]
-            assert index.search(expected[-1:], 1)[0][0].row == before - 1
-    assert before > 50
-    with Index.open(tmp_path / "i") as index:
-        index.add_vectors(sentences(50, before), unit(50, seed=before))
-        index.restructure()
-        names = [path.name for path in (tmp_path / "i").rglob("*") if path.is_file()]
-    assert len(names) == 2 + (kind != "flat")

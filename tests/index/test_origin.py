@@ -1,7 +1,5 @@
 """An index belongs to a model, whichever engine computes its vectors."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

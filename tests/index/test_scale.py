@@ -1,7 +1,5 @@
 """Percentages: they grow with the cosine, are low for unrelated sentences and high for translations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Alignment: the path against plain loops, whole documents whose alignment is known, and the function and its files."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Filtering of parallel text by margins, against the definition in loops."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

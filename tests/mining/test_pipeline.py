@@ -1,7 +1,5 @@
 """`isoglot.mine` as a function: lists and files, results as named tuples, frames and files, and wrong arguments."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import tempfile

@@ -1,7 +1,5 @@
 """Settings of `encode` that sentence-transformers has too, and what type checkers know of all."""
 
-from __future__ import annotations
-
 import inspect
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Model cards: written with every model, filled by training, kept on re-saving, changed by `describe`."""
 
-from __future__ import annotations
-
 import base64
 import json
 

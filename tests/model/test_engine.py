@@ -1,7 +1,5 @@
 """Encoding: order, duplicates, company, streams, threads, workers, and what a caller gets for odd input."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess
@@ -22,7 +20,6 @@ from hypothesis import strategies as st
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.core.errors import EncoderError
-from isoglot.data.tokens import pack
 from isoglot.encoders import StaticEncoder
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.device import settle
@@ -604,32 +601,6 @@ def test_huge_and_tiny_vectors_have_length_one():
             encoder.token_weights.fill_(1)
         np.testing.assert_allclose(encode(encoder, ["cat"]), 0.25, rtol=1e-6)
     assert (encode(encoder, [""]) == 0).all()
-
-
-@given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 100))
-def test_every_row_once_within_the_budget_longest_first(lengths, budget):
-    counts = np.array(lengths, dtype=np.int64)
-    chunks = pack(counts, budget)
-    order = np.concatenate([np.empty(0, np.int64), *chunks])
-    assert sorted(order) == list(range(len(lengths)))
-    assert all(len(chunk) == 1 or len(chunk) * counts[chunk].max() <= budget for chunk in chunks)
-    assert (np.diff(counts[order]) <= 0).all()
-
-
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=100), st.integers(1, 100))
-def test_no_chunk_could_have_taken_the_next_row(lengths, budget):
-    counts = np.array(lengths)
-    chunks = pack(counts, budget)
-    assert all((len(chunk) + 1) * counts[chunk].max() > budget for chunk in chunks[:-1])
-
-
-def test_equal_lengths_keep_their_order():
-    assert [chunk.tolist() for chunk in pack(np.array([2, 3, 2, 3]), 6)] == [[1, 3], [0, 2]]
-
-
-def test_a_budget_without_tokens_is_refused():
-    with pytest.raises(ValueError, match="at least one token, got 0"):
-        pack(np.array([1]), 0)
 
 
 FORKS = """

@@ -1,7 +1,5 @@
 """Folders are swapped as a whole; JSON that cannot be read is named."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Opening models by name: folders good and hostile, the hub cache, and what a saved model must be."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import os

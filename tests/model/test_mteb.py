@@ -1,7 +1,5 @@
 """An encoder of isoglot as a model of `mteb`, run by `mteb` itself on tasks that need no hub."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

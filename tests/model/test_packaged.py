@@ -1,7 +1,5 @@
 """The cache of named models, with a stand-in package; and the real ones where they are installed."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Packed weights: the rounding is the best of its kind, what is saved is what is read, damage is named."""
 
-from __future__ import annotations
-
 import json
 import lzma
 

@@ -1,7 +1,5 @@
 """sentencepiece gives the ids of the tokenizer.json that its file was made of."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

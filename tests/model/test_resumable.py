@@ -1,7 +1,5 @@
 """File to file: killed at any moment and run again, it has the bytes of a run that was left alone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Models of the package that have their word table and tokenizer from another one."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Training a tokenizer, and applying one to many texts."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Fields of protocol buffers."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -35,11 +35,7 @@ def few_texts_too(monkeypatch):
 
 @pytest.fixture(scope="module", params=["bpe", "unigram"])
 def tokenizer(request):
-    return train_tokenizer(
-        SENTENCES * 3,
-        300,
-        model=request.param,
-    )
+    return train_tokenizer(SENTENCES * 3, 300, model=request.param)
 
 
 def check(tokenizer, texts, max_length=512):

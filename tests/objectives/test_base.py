@@ -47,11 +47,7 @@ def test_hooks_reach_every_term():
     ("name", "options", "message"),
     [
         ("infonce", {}, "unknown objective 'infonce'; did you mean 'info_nce'"),
-        (
-            "multi_positive",
-            {"rescal": "off"},
-            r"objectives\.rescal: .*multi_positive has no such setting.*'rescale'",
-        ),
+        ("multi_positive", {"rescal": "off"}, r"objectives\.rescal: .*multi_positive has no such setting.*'rescale'"),
         ("multi_positive", {"rescale": "rows"}, r"'rows' is not one of off, row, matrix; did you mean 'row'"),
         ("info_nce", {"temperature": "hot"}, "'hot' is not a number"),
         ("info_nce", {"temperature": True}, "True is not a number"),

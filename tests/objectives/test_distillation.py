@@ -1,7 +1,5 @@
 """Distillation by squared error against the loops of tests/oracle.py."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -30,14 +28,6 @@ def test_agrees_with_the_loops(case, student, singles):
     rows, smallest = taught(case), 1 if singles == "taught" else 2
     loss = Distillation(student=student, singles=singles)(*case)["distillation"]
     assert float(loss) == pytest.approx(oracle.distillation(rows, student == "unit", smallest=smallest), abs=1e-9)
-
-
-def test_singles_are_taught_their_own_vectors_where_that_is_asked_for():
-    batch = toy_batch([1])
-    batch.extras["teacher"] = torch.tensor([[3.0, 0.0]])
-    vectors = torch.tensor([[0.0, 5.0]])
-    assert float(Distillation(student="unit", singles="taught")(vectors, batch)["distillation"]) == pytest.approx(2.0)
-    assert float(Distillation(student="unit")(vectors, batch)["distillation"]) == 0.0
 
 
 @given(batches(), st.sampled_from([("aab",), ("aac", "aaa"), ("aaa", "aab", "aac")]))

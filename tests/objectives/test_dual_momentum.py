@@ -1,7 +1,5 @@
 """Dual momentum contrast against the loops of tests/oracle.py, and its order of operations."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

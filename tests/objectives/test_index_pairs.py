@@ -1,7 +1,5 @@
 """Index pairs against comparing all with all."""
 
-from __future__ import annotations
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st

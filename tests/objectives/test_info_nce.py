@@ -1,7 +1,6 @@
 """InfoNCE against the loops of tests/oracle.py."""
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import batches, rows_of
@@ -20,12 +19,3 @@ def test_agrees_with_the_loops(case, temperature, weight):
     assert float(losses["info_nce/back"]) == pytest.approx(oracle.info_nce_back(rows, temperature), abs=1e-9)
     one_way = InfoNCE(temperature=temperature, hard_negative_weight=weight)(vectors, batch)
     assert one_way == {"info_nce": pytest.approx(float(losses["info_nce"]), abs=1e-9)}
-
-
-def test_equal_keys_are_not_negatives():
-    """Two groups of one meaning, each other's only candidates: nothing is left to tell apart."""
-    from toys import toy_batch
-
-    batch = toy_batch([2, 2], keys=[7, 7])
-    loss = InfoNCE()(torch.randn(4, 5, dtype=torch.float64), batch)["info_nce"]
-    assert float(loss) == pytest.approx(0.0, abs=1e-12)

@@ -41,25 +41,6 @@ def test_no_list_of_cells_grows_with_anchors_times_hard_negatives(monkeypatch):
     assert len(lists[0][0]) <= len(batch)
 
 
-def test_affine_changes_of_the_similarities_mean_nothing_after_rescaling():
-    """A constant coordinate c added to unit rows turns every cosine s into (s + c^2) / (1 + c^2)."""
-    batch = toy_batch([3, 2, 4])
-    unit = torch.nn.functional.normalize(torch.randn(9, 6, dtype=torch.float64), dim=1)
-    shifted = torch.cat([unit, torch.full((9, 1), 0.7, dtype=torch.float64)], dim=1)
-    for rescale in ("row", "matrix"):
-        assert value(unit, batch, rescale=rescale) == pytest.approx(value(shifted, batch, rescale=rescale))
-    assert value(unit, batch, rescale="off") != pytest.approx(value(shifted, batch, rescale="off"))
-
-
-def test_an_anchor_does_not_see_itself():
-    """One group of two: the other row is the only candidate, so there is no loss and no gradient, whatever it is."""
-    vectors = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
-    loss = MultiPositive(rescale="off")(vectors, toy_batch([2]))["multi_positive"]
-    loss.backward()
-    assert loss.item() == pytest.approx(0.0, abs=1e-12)
-    assert torch.allclose(vectors.grad, torch.zeros_like(vectors), atol=1e-12)
-
-
 def test_extremes_carry_gradient_only_when_live():
     batch, vectors = toy_batch([2, 2, 2]), torch.randn(6, 4, dtype=torch.float64)
     grads = []

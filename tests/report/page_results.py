@@ -1,7 +1,5 @@
 """Scores as evaluations give them, made up: many languages, several tasks and every kind of detail."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What can be compared: scores of the same data, on the page and in tables as in the command `compare`."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The page: it stands alone, nothing of the data becomes markup, and its numbers are those of the scores."""
 
-from __future__ import annotations
-
 import re
 import sys
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """The page in a browser: it fits a phone and fills a screen, everything unfolded, and its script sorts and filters."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

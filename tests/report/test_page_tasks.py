@@ -1,7 +1,5 @@
 """The page of what tasks really give: their own tables of details are those that the page draws and lists."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 

@@ -1,7 +1,5 @@
 """The figure of a sweep is that of its folder; `tests/training/test_sweep.py` draws some."""
 
-from __future__ import annotations
-
 import pytest
 
 from isoglot.core.errors import EvaluationError

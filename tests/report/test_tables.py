@@ -1,7 +1,5 @@
 """Tables: the cells, what is bold, and the two forms they are shown in."""
 
-from __future__ import annotations
-
 from io import StringIO
 
 from page_results import Score

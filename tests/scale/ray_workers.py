@@ -1,7 +1,5 @@
 """The processes of Ray's workers, for tests that kill them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

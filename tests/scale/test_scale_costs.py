@@ -1,7 +1,5 @@
 """The table of costs in the documents is the one that the benchmark works out, and its formulas are those written."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys

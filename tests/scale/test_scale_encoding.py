@@ -1,7 +1,5 @@
 """Encoding in pieces equals encoding at once; a run that was cut short goes on; other vectors are never mixed in."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -123,10 +121,7 @@ def test_a_piece_that_was_cut_short_resumes_after_its_last_window(model, files, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda call, folder: call.update(settings={"normalize_embeddings": True}),
-            r"\(settings\.norm",
-        ),
+        (lambda call, folder: call.update(settings={"normalize_embeddings": True}), r"\(settings\.norm"),
         (lambda call, folder: call.update(settings={"precision": "bf16"}), r"\(precision\)"),
         (lambda call, folder: call.update(lines=11), r"\(lines\)"),
         (lambda call, folder: (folder / "a.txt").write_text("other\n"), r"\(inputs\.0\.1\)"),
@@ -194,16 +189,27 @@ def test_all_pieces_have_the_precision_of_the_caller(toy_transformer, files, tmp
 def test_refused(model, files, tmp_path):
     with pytest.raises(ValueError, match="unknown setting 'promt'; did you mean 'prompt'"):
         encode_shards(model, files, tmp_path / "out", settings={"promt": "x"})
-    with pytest.raises(EncoderError, match=r"model: precision must be one of float32, .*got 'fp8'"):
-        encode_shards(model, files, tmp_path / "out", settings={"precision": "fp8"})
+    for settings, message in (
+        ({"precision": "fp8"}, r"model: precision must be one of float32, .*got 'fp8'"),
+        ({"precision": "int8"}, "int8"),
+        ({"truncate_dim": 9}, "model: truncate_dim must lie between 1 and the model's 8"),
+        ({"dtype": "int8"}, "model: dtype must be a kind of float"),
+        ({"dtype": "nonsense"}, "model: .*nonsense"),
+        ({"pooling": "cls"}, "needs a transformer"),
+    ):
+        with pytest.raises(EncoderError, match=message):
+            encode_shards(model, files, tmp_path / "out", settings=settings)
     with pytest.raises(ValueError, match="lines is 0"):
         encode_shards(model, files, tmp_path / "out", lines=0)
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.txt").write_text("x\n")
     with pytest.raises(EncoderError, match=r"both be written as a\.txt"):
         encode_shards(model, [*files, tmp_path / "more" / "a.txt"], tmp_path / "out")
-    with pytest.raises(CorpusError, match="no such file"):
-        encode_shards(model, [tmp_path / "absent.txt"], tmp_path / "out")
+    for name, content in {"empty.txt": b"", "bad.txt": b"\xff"}.items():
+        (tmp_path / name).write_bytes(content)
+    for name in ("absent.txt", "empty.txt", "bad.txt"):
+        with pytest.raises(CorpusError, match=name):
+            encode_shards(model, [tmp_path / name], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -1,7 +1,5 @@
 """An index that is made in pieces equals one that is made at once; one that was cut short is completed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -99,14 +97,6 @@ def test_a_worker_with_another_model_is_an_error(model, toy_static, tmp_path):
     toy_static.save(tmp_path / "other")
     with pytest.raises(SearchError, match="is not the model of this index"):
         indexing._encode(origin, str(tmp_path / "other"), 1, False, ["a"])
-
-
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_bytes(model, tmp_path):
-    pytest.importorskip("ray", reason="Ray is not installed")
-    Index.build(model, TEXTS, folder=tmp_path / "plain", device="cpu").close()
-    index_shards(model, TEXTS, tmp_path / "pieces", cluster=Cluster("local", workers=2)).close()
-    assert content(tmp_path / "pieces") == content(tmp_path / "plain")
 
 
 MANY = [Sentence(f"s{row}", f"{SENTENCES[row % 10]} {row}", ("deu", "eng")[row % 2]) for row in range(3000)]

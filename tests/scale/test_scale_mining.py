@@ -1,7 +1,5 @@
 """Mining in blocks gives the bits of one search, in this process and on a cluster whose workers are killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

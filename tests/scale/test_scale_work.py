@@ -1,7 +1,5 @@
 """Pieces of work: here, on Ray, with errors, with workers that die."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -99,16 +97,6 @@ def test_comparing_reserves_no_accelerator(fake_ray):
     found = neighbours_shards(rows, rows, 1, cluster=Cluster("local", gpus=1))
     assert found.forward_ids.ravel().tolist() == [0, 1, 2]
     assert (fake_ray.options["num_cpus"], fake_ray.options["num_gpus"]) == (1, 0)
-
-
-@pytest.fixture(scope="module")
-def ray():
-    """One cluster of two workers for the tests of this file."""
-    module = pytest.importorskip("ray")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    yield module
-    module.shutdown()
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
 """Neighbours, margins, mining and thresholds in plain loops, as the papers and LASER's miner describe them."""
 
-from __future__ import annotations
+
+def whole(rng, rows, dim, spread=2):
+    """Small whole numbers: inner products are exact in any order, and ties abound."""
+    return rng.integers(-spread, spread + 1, (rows, dim)).astype("float32")
 
 
 def dot(a, b):

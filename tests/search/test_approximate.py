@@ -1,7 +1,5 @@
 """An index finds what an exact search finds when it looks everywhere, and `recall` tells what it misses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The running top k takes tables in turn and gives what one sort of everything gives."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The search of an accelerator, on torch's CPU: what NumPy's finds, ties included, in any tiling."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -10,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_loops import whole
 
 import isoglot
 from isoglot.core.errors import EncoderError
@@ -35,11 +34,6 @@ def small(monkeypatch):
     """Many tiles, blocks and stripes."""
     monkeypatch.setattr(device, "SIDE", 64)
     monkeypatch.setattr(device, "STRIPE", 200 * 6)
-
-
-def whole(rng, rows, dim, spread=2):
-    """Small whole numbers: inner products are exact in any order, and ties abound."""
-    return rng.integers(-spread, spread + 1, (rows, dim)).astype(np.float32)
 
 
 def assert_same(one, other):
@@ -111,10 +105,10 @@ def test_values_that_do_not_fit(value, said, side, k, small):
         neighbours(*sides, k, device="here")
 
 
-@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
-def test_empty_sides(shape):
-    n, m = shape
-    found = neighbours(np.ones((n, 3)), np.ones((m, 3)), 2, device="here")
+@pytest.mark.parametrize("place", ["here", None])
+@pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
+def test_empty_sides(n, m, place):
+    found = neighbours(np.ones((n, 3)), np.ones((m, 3)), 2, device=place)
     assert [part.shape for part in found] == [(n, min(2, m))] * 2 + [(m, min(2, n))] * 2
 
 

@@ -1,7 +1,5 @@
 """The estimated threshold comes near the best one, however many of the sentences have a translation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

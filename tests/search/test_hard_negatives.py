@@ -1,7 +1,5 @@
 """Mined hard negatives equal a loop over all pairs: the nearest targets that are no translation, ties by row."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,24 +1,17 @@
 """Neighbours equal a loop over all pairs, ties included, in any tiling, dtype and budget."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_loops import cosine, dot, top
+from search_loops import cosine, dot, top, whole
 
 from isoglot.search import exact
 from isoglot.search.exact import neighbours
 
 SMALL = 450_000  # forces many tiles for the sizes below
-
-
-def whole(rng, rows, dim, spread=2):
-    """Small whole numbers: inner products are exact in any order, and ties abound."""
-    return rng.integers(-spread, spread + 1, (rows, dim)).astype(np.float32)
 
 
 def check(x, y, k, **options):
@@ -84,13 +77,6 @@ def test_memory_maps_of_any_float(kind, tmp_path):
     mapped = (np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy"))
     for a, b in zip(neighbours(*mapped, 3), neighbours(x.astype(float), y.astype(float), 3), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
-def test_empty_sides(shape):
-    n, m = shape
-    found = neighbours(np.ones((n, 3)), np.ones((m, 3)), 2)
-    assert [part.shape for part in found] == [(n, min(2, m))] * 2 + [(m, min(2, n))] * 2
 
 
 @pytest.mark.parametrize("metric", ["dot", "cosine"])

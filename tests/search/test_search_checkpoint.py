@@ -1,7 +1,5 @@
 """A search that was killed goes on to the same result; a damaged or foreign checkpoint counts as absent."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Wrong arguments of every function of `search` are one ValueError that names the value."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

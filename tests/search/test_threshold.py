@@ -1,7 +1,5 @@
 """The tuned threshold gives the best F1 any threshold can give, ties and the end of the list included."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

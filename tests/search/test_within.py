@@ -1,7 +1,5 @@
 """Paraphrases equal the loops over all other rows, and no row is paired with itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,10 +1,9 @@
 """A real server on localhost for the tests, and requests to it, well-formed and not."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
+import time
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 
@@ -46,6 +45,14 @@ def held(monkeypatch):
         yield goes, has_work
     finally:
         goes.set()
+
+
+def until(is_so):
+    """Wait until something is so; a failure after twenty seconds."""
+    deadline = time.monotonic() + 20
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert is_so()
 
 
 def ask(server, method, path, body=None, **headers):

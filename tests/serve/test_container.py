@@ -1,7 +1,5 @@
 """The Dockerfile: its packages, and its health check run against a server."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -33,7 +31,8 @@ def test_what_is_copied_is_not_ignored():
         assert {f"!{name}" for name in line.split()} <= set(kept)
 
 
-def test_a_full_server_is_healthy_to_the_container(monkeypatch):
+def test_a_full_server_is_healthy_and_not_ready(monkeypatch):
+    """Healthy to the container, which would restart it."""
     encoder, limits = StaticEncoder.create(build_tokenizer(), 8, seed=1), {"requests": 1}
     with (
         held(monkeypatch) as (goes, has_work),
@@ -46,6 +45,7 @@ def test_a_full_server_is_healthy_to_the_container(monkeypatch):
         assert check(server.port) == 0
         goes.set()
         asking.join()
+        assert ask(server, "GET", "/ready")[0] == 200
     assert check(server.port) != 0  # stopped
 
 

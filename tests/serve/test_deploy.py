@@ -2,8 +2,6 @@
 it takes, and more memory than it needs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

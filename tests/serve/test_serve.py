@@ -1,7 +1,5 @@
 """Requests and answers: search, OpenAI's interface, who may ask, and that nothing a client sends is answered by 500."""
 
-from __future__ import annotations
-
 import base64
 import json
 import subprocess

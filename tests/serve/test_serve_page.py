@@ -1,7 +1,5 @@
 """The page of `isoglot serve` in a browser: against a real server, and in frames as wide as a phone and a screen."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

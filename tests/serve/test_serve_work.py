@@ -1,7 +1,5 @@
 """The worker: slices shared fairly, each job its own results and errors, cancelled jobs dropped."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Which encoder is kept: one for each named choice, by the mean of its tasks, from the best of an encoder's parts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_after, write_corpus
+from test_loop import RECIPE, assert_resumed_equals_straight, log_of, write_corpus
 from torch import Tensor, nn
 
 from isoglot.core import machine
@@ -326,13 +324,7 @@ def project(tmp_path, monkeypatch):
 
 
 def test_a_run_keeps_several_and_resumes(project):
-    recipe = load_recipe(project / "tiny.toml")
-    outcome = train(recipe, project / "straight")
-    with pytest.raises(StoppedError):
-        train(recipe, project / "broken", watch=stop_after(7))
-    train(recipe, project / "broken", resume=True)
-    assert_same(state_of(project / "straight"), state_of(project / "broken"))
-    assert log_of(project / "straight") == log_of(project / "broken")
+    outcome, _ = assert_resumed_equals_straight(load_recipe(project / "tiny.toml"), project, 7)
     told = [(r["name"], r["step"]) for r in log_of(project / "straight") if r["kind"] == "evaluation"]
     assert [step for name, step in told if name == "pairs"] == [5, 10, 14]
     assert [step for name, step in told if name == "both"] == [3, 6, 9, 12, 14]

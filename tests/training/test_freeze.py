@@ -1,7 +1,5 @@
 """A frozen run or sweep can be repeated by what is in the archive, with the same weights, scores and logs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

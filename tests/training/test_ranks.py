@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
+from test_step import run_two_ranks
 from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
 
@@ -28,18 +29,17 @@ from runs import train
 from toys import ToyEncoder
 
 
-def start(project, folder, *more):
-    """`isoglot train` as two processes that find each other as torchrun would have them."""
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return str(probe.getsockname()[1])
+
+
+def start(project, folder, *more):
+    """`isoglot train` as two processes that find each other as torchrun would have them."""
     command = [sys.executable, "-m", "isoglot", "train", str(project / "tiny.toml"), "--output", str(folder), *more]
-    common = os.environ | {
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-    }
+    common = os.environ | {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(),
+                           "OMP_NUM_THREADS": "1"}  # fmt: skip
     return [
         subprocess.Popen(
             command, env=common | {"RANK": str(rank)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -54,10 +54,7 @@ def launch(project, folder, *more):
 
 
 def test_the_group_is_left_when_something_goes_wrong(monkeypatch):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
         monkeypatch.setenv(name, str(value))
 
     def fail():
@@ -151,6 +148,10 @@ class Spread:
         return [self.metrics[0].score("spread", "all", float((rows * weights).sum()), len(rows))]
 
 
+def scored_by(_rank):
+    return scored()
+
+
 def scored():
     """Score of an encoder whose texts take many chunks, and how many of them this process computed."""
     encoder, calls = ToyEncoder().float(), []
@@ -161,22 +162,13 @@ def scored():
 
 
 @pytest.mark.slow
-def test_ranks_share_an_evaluation_and_score_as_one():
+def test_ranks_share_an_evaluation_and_score_as_one(tmp_path):
     score, records, chunks = scored()
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_evaluation, args=(folder,), nprocs=2)
-        first, second = (torch.load(Path(folder) / f"{rank}.pt") for rank in range(2))
+    first, second = run_two_ranks(scored_by, tmp_path)
     assert first[:2] == (score, records)
     assert second[:2] == (0.0, [])
     assert first[2] + second[2] == chunks
     assert min(first[2], second[2]) > chunks // 3
-
-
-def _evaluation(rank, folder):
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    torch.set_num_threads(1)
-    torch.save(scored(), f"{folder}/{rank}.pt")
-    ranks.leave()  # a process that ends with threads of the group may be aborted
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Ranks that divide the weights of a transformer train the model of one process."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 

@@ -1,7 +1,5 @@
 """A teacher's vectors go with the rows they are of, are computed once, survive a kill, and are never another's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

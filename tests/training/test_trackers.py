@@ -1,7 +1,5 @@
 """Trackers get the numbers of the log, once each; the real ones without a network, where they are installed."""
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import suppress

@@ -1,14 +1,10 @@
 """`isoglot.train` on data in memory: what it accepts, what it leaves alone, and that a recipe is the same call."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import torch
 from command_line import as_function
@@ -16,7 +12,6 @@ from test_loop import RECIPE, WORDS, assert_same, log_of, state_of, write_corpus
 
 import isoglot
 from isoglot.core.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
-from isoglot.data.groups import Group
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
@@ -75,28 +70,6 @@ def test_results_do_not_call_a_model_by_a_temporary_folder(toy_static, tmp_path)
     recipe = load_recipe(tmp_path / "mine.toml", ["steps=1"])
     assert isoglot.train(tmp_path / "mine.toml", overrides=["steps=1"]).name == "mine"
     assert isoglot.train(recipe).name == recipe.name
-
-
-@pytest.mark.parametrize("kind", ["groups", "pandas", "polars", "columns", "datasets", "iterator", "tuples of three"])
-def test_data_of_every_kind(kind, toy_static):
-    pairs = rows(20)
-    columns = {"en": [a for a, _ in pairs], "de": [b for _, b in pairs]}
-    if kind == "datasets":
-        import datasets
-
-        data = datasets.Dataset.from_dict(columns)
-    else:
-        data = {
-            "groups": [Group(pair, ("eng", "deu")) for pair in pairs],
-            "pandas": pd.DataFrame(columns),
-            "polars": pl.DataFrame(columns),
-            "columns": columns,
-            "iterator": iter(pairs),
-            "tuples of three": [(a, b, a[::-1]) for a, b in pairs],
-        }[kind]
-    steps = []
-    isoglot.train(toy_static, data, batch_size=8, progress=lambda done, total: steps.append((done, total)))
-    assert steps == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("change", [{"train_layers": "1"}, {"freeze_embeddings": True}, {"dropout": 0.3}])
@@ -247,31 +220,20 @@ def test_options_of_a_named_objective_are_those_of_a_recipe(toy_static, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("make", "setting", "other"),
     [
-        ([SoftContrastive(labels="hard", temperature=0.1)], [SoftContrastive(labels="hard", temperature=0.2)]),
-        (
-            [SoftContrastive(priority=("eng", "deu"), languages=("eng", "deu"))],
-            [SoftContrastive(priority=("deu", "eng"), languages=("eng", "deu"))],
-        ),
-        ([Sum((1.0, MultiPositive()))], [Sum((0.5, MultiPositive()))]),
+        (lambda heat: SoftContrastive(labels="hard", temperature=heat), 0.1, 0.2),
+        (lambda order: SoftContrastive(priority=order, languages=("eng", "deu")), ("eng", "deu"), ("deu", "eng")),
+        (lambda weight: Sum((weight, MultiPositive())), 1.0, 0.5),
+        (Listing, [1.0], [2.0]),
     ],
 )
-def test_an_objective_with_other_settings_is_another_run(toy_static, tmp_path, first, second):
+def test_equal_objectives_are_one_run_and_others_another(toy_static, tmp_path, make, setting, other):
     arguments = {"teacher": toy_static, "languages": ("en", "de"), "steps": 1, "output": tmp_path / "run"}
-    isoglot.train(toy_static, rows(20), objective=first, **arguments)
-    isoglot.train(toy_static, rows(20), objective=first, **arguments)
+    for _ in range(2):
+        isoglot.train(toy_static, rows(20), objective=[make(setting)], **arguments)
     with pytest.raises(CheckpointError):
-        isoglot.train(toy_static, rows(20), objective=second, **arguments)
-
-
-def test_equal_objectives_are_one_run_and_a_list_is_a_setting(toy_static, tmp_path):
-    first, again, other = Listing([1.0]), Listing([1.0]), Listing([2.0])
-    assert repr(first.others) != repr(again.others)  # objects, whose text has their address
-    isoglot.train(toy_static, rows(20), objective=first, steps=1, output=tmp_path / "run")
-    isoglot.train(toy_static, rows(20), objective=again, steps=1, output=tmp_path / "run")
-    with pytest.raises(CheckpointError):
-        isoglot.train(toy_static, rows(20), objective=other, steps=1, output=tmp_path / "run")
+        isoglot.train(toy_static, rows(20), objective=[make(other)], **arguments)
 
 
 @pytest.mark.parametrize("name", ["float32", "fp32", "bfloat16", "bf16", "auto"])

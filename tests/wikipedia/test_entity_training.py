@@ -1,7 +1,5 @@
 """Wikipedia2Vec trained through its library: any dump, entities that nothing links back to, and every refusal."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

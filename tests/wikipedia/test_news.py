@@ -1,7 +1,5 @@
 """A clustering set from a made dump of Wikinews."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The whole way from dumps to sentences, on a small world: what is written, switches, processes, killed runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -225,11 +223,7 @@ def test_a_cut_dump_is_a_warning_also_when_resumed(made, tmp_path):
 def test_mistakes_are_one_line(made, tmp_path):
     sources, folder, _ = made
     for wrong, error, words in [
-        (
-            replace(sources, wikidata=None),
-            RecipeError,
-            r"--wikidata",
-        ),
+        (replace(sources, wikidata=None), RecipeError, r"--wikidata"),
         (replace(sources, titles=folder / "titles.tsv"), RecipeError, "--wikidata.*--titles"),
         (replace(sources, dumps=()), RecipeError, "no dump"),
         (replace(sources, dumps=(str(folder / "titles.tsv"),)), CorpusError, "not well-formed XML"),

@@ -1,7 +1,5 @@
 """Damaged pages: the estimate bounds the steps of the parser, and everything else takes time linear in the page."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

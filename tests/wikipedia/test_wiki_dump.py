@@ -1,7 +1,5 @@
 """Dumps in every packing, cut, damaged, or no dump at all."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

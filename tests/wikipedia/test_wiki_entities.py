@@ -1,7 +1,5 @@
 """Entities from Wikidata and from tables, and the file that finds them: redirects, who comes first, labels, types."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from contextlib import closing

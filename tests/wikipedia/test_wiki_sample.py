@@ -1,7 +1,5 @@
 """The sample against sorting everything, and hard negatives against the rule of the paper in plain loops."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given, settings

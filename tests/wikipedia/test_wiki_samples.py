@@ -1,7 +1,5 @@
 """The dump samples and the Wikidata sample as they are: what is in them is known."""
 
-from __future__ import annotations
-
 import pytest
 
 from conftest import published

@@ -1,7 +1,5 @@
 """Shards: kept, cut by number, the same whatever the number of processes."""
 
-from __future__ import annotations
-
 import pytest
 
 from isoglot.wikipedia.shards import mapping, read_shards, write_shards

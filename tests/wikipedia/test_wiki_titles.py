@@ -1,7 +1,5 @@
 """Titles in normal form, and what a link leads to."""
 
-from __future__ import annotations
-
 import pytest
 from wiki_dumps import names
 

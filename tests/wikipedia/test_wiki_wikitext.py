@@ -1,7 +1,5 @@
 """Paragraphs, links and sentences of wikitext: what is shown and left out, where links lie, where sentences end."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

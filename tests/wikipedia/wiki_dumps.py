@@ -1,7 +1,5 @@
 """Small dumps, written by hand: a head with the namespaces of a Wikipedia, and pages as title and wikitext."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 

@@ -1,7 +1,5 @@
 """A small world in two languages: 24 towns and beasts, pages that link them at random, redirects, their Wikidata."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

@@ -1,7 +1,5 @@
 """Line-aligned files, as Moses pairs and as folders of many languages."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import folders

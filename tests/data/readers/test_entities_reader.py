@@ -1,7 +1,5 @@
 """The folder of entity-linked sentences: rows of the table, hard entities drawn once, and every fault with its line."""
 
-from __future__ import annotations
-
 import json
 import lzma
 from collections import Counter

@@ -1,7 +1,5 @@
 """Triplets and labelled pairs in the layouts people have them; XNLI: what is drawn, what is counted."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The table of readers: reached by name, checked before a file is opened; lines, and languages that nobody knows."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

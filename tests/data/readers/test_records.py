@@ -1,7 +1,5 @@
 """Tables, JSON lines and saved datasets: what a row of each becomes, and that what is written comes back."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """TMX, XLIFF and PO: what a segment says, whatever its mark-up, and what broken files say."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 from collections import Counter

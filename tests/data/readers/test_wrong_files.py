@@ -1,7 +1,5 @@
 """What every reader says of a wrong file: one line with the file, the line and the fault."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

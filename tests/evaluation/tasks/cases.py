@@ -3,8 +3,6 @@
 A file `cases_<kind>.py` beside this one holds `CASES`, task name -> `Case`; `tests/contract/test_tasks.py` finds it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping

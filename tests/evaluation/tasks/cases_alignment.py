@@ -1,7 +1,5 @@
 """Cases of `alignment`: half of the pairs are of one meaning, told by the last word."""
 
-from __future__ import annotations
-
 import numpy as np
 from cases import Case
 from cases_sts import STS17, export

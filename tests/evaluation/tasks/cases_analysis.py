@@ -1,7 +1,5 @@
 """Cases of the analyses: the same 60 meanings in three languages."""
 
-from __future__ import annotations
-
 import numpy as np
 from cases import Case
 from folders import write

@@ -1,7 +1,5 @@
 """Cases of the tasks on BUCC: piles of sentences of which a part has a translation, in both splits."""
 
-from __future__ import annotations
-
 from cases import Case, every_metric
 
 from isoglot.evaluation import TASKS

@@ -1,7 +1,5 @@
 """Cases of the classification tasks: small sets whose texts end in a word that tells everything."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Cases of the clustering tasks: texts `<something> <class>`, every class equally often."""
 
-from __future__ import annotations
-
 import json
 
 from cases import Case

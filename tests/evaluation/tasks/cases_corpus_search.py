@@ -1,7 +1,5 @@
 """Case of `nearest`: queries of two languages, an English corpus that contains a translation of each."""
 
-from __future__ import annotations
-
 from cases import Case
 from folders import write
 

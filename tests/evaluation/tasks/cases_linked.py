@@ -1,7 +1,5 @@
 """Case of `linked`: sentences of three languages, each with one of 20 entities, its last word."""
 
-from __future__ import annotations
-
 import json
 
 from cases import Case

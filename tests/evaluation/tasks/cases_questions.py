@@ -1,7 +1,5 @@
 """Cases of `retrieval/questions`: a relevant paragraph for each question, in the set's layout and in that of MTEB."""
 
-from __future__ import annotations
-
 import json
 
 from cases import Case

@@ -1,7 +1,5 @@
 """Cases of `tatoeba` and `retrieval`."""
 
-from __future__ import annotations
-
 from cases import Case, every_metric
 
 PAIRS = 400

@@ -1,7 +1,5 @@
 """Cases of the similarity tasks: small sets in their layouts, whose second sentences carry the gold score."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

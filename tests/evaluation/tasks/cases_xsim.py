@@ -1,7 +1,5 @@
 """Cases of `xsim/<set>`: four lines of work for each layout, so that each set is found, read and scored."""
 
-from __future__ import annotations
-
 from cases import Case, every_metric
 from folders import write
 

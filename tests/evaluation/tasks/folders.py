@@ -1,7 +1,5 @@
 """Small Tatoeba folders for the tests."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 from pathlib import Path

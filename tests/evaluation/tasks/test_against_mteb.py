@@ -4,8 +4,6 @@ Both sides get the same texts and the same vectors; nothing is fetched. (`bucc/m
 held against `mteb` in their own test files.)
 """
 
-from __future__ import annotations
-
 import cases_sts
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Nearest sentences: the search against a loop, what is no hit, and what cannot be searched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases import by_last_word, by_text

@@ -1,7 +1,5 @@
 """Fine-tuning on PAWS-X: it learns, leaves the model alone, repeats itself, and says when it has no model."""
 
-from __future__ import annotations
-
 import copy
 import math
 import random

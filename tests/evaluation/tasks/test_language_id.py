@@ -1,7 +1,5 @@
 """Language identification: the split, the probe against loops, and what is rejected."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from cases import by_last_word, by_text, random_vector

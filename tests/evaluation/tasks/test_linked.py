@@ -1,7 +1,5 @@
 """The nearest sentence of another language, and the entities of both."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Questions and paragraphs: the metrics against plain loops, the model's prompts, and what cannot be scored."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

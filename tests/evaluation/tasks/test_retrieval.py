@@ -1,7 +1,5 @@
 """Tatoeba and retrieval: the protocol against loops, its invariants, averages, refusals."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc
@@ -15,13 +13,7 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.groups import Group
 from isoglot.evaluation.base import Score, averages
 from isoglot.evaluation.evaluate import evaluate
-from isoglot.evaluation.tasks.retrieval import (
-    LASER_112,
-    XTREME_14,
-    XTREME_36,
-    Retrieval,
-    Tatoeba,
-)
+from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_14, XTREME_36, Retrieval, Tatoeba
 from isoglot.search import neighbours
 
 GROUPS = (
@@ -214,18 +206,6 @@ def test_languages_in_any_code_system(tmp_path, code):
     tatoeba(tmp_path, {code: numbered(code, 2) for code in ("cmn", "pes", "swh", "deu")})
     asked, _, subset = code.partition("=")
     assert Tatoeba().subsets(tmp_path, languages=[asked]) == (f"{subset}-eng",)
-
-
-def test_averages_are_given_when_all_their_languages_are_there(tmp_path):
-    tatoeba(tmp_path, {code: numbered(code, 2) for code in (*XTREME_14, "kor")})
-    scores = Tatoeba().run(by_text, tmp_path)
-    means = {(score.subset, score.n) for score in scores if "-eng" not in score.subset}
-    assert means == {("xtreme-14", 14), ("mean", 15)}
-    for metric in ("accuracy/xx-en", "accuracy/en-xx", "accuracy/mean"):
-        single = [value(scores, f"{code}-eng", metric) for code in XTREME_14]
-        assert value(scores, "xtreme-14", metric) == pytest.approx(sum(single) / 14)
-    (tmp_path / "tatoeba.tha-eng.tha").unlink()
-    assert {score.subset for score in Tatoeba().run(by_text, tmp_path) if score.over} == {"mean"}
 
 
 def test_the_lists_are_those_of_the_papers():

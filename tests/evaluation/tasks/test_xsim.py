@@ -1,8 +1,5 @@
 """xSIM: the protocol against loops, averages, mistakes, and sets that cannot be used."""
 
-from __future__ import annotations
-
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -12,22 +9,12 @@ from cases_xsim import CASES
 from folders import write
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from search_loops import cosine, margin, mine, top
 
 from isoglot.core.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.tasks.xsim import N_WAY, ORDER, XSIM, XSim
 
 OWN = N_WAY["own"]
-
-
-def cosine(a, b):
-    dot = sum(float(p) * float(q) for p, q in zip(a, b, strict=True))
-    lengths = math.sqrt(sum(float(p) ** 2 for p in a)) * math.sqrt(sum(float(q) ** 2 for q in b))
-    return dot / lengths
-
-
-def nearest_k(row, table, k):
-    scored = [(cosine(row, other), place) for place, other in enumerate(table)]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
 
 
 def clear(x, y, k):
@@ -50,19 +37,7 @@ def clear(x, y, k):
 
 def found_by_margin(x, y, kind, k):
     """For each row of x the row of y that scores best among its k nearest."""
-    around_y = [sum(score for score, _ in nearest_k(row, x, k)) / min(k, len(x)) for row in y]
-    chosen = []
-    for row in x:
-        near = nearest_k(row, y, k)
-        around_x = sum(score for score, _ in near) / len(near)
-        best, place = -math.inf, None
-        for score, j in near:
-            mean = (around_x + around_y[j]) / 2
-            value = {"absolute": score, "distance": score - mean, "ratio": score / max(mean, 1e-6)}[kind]
-            if value > best:
-                best, place = value, j
-        chosen.append(place)
-    return chosen
+    return [j for _, _, j in sorted(mine(x, y, k, kind, "forward"), key=lambda pair: pair[1])]
 
 
 def loops(sides, vectors, kind, k=4):
@@ -141,12 +116,12 @@ def test_averages_are_over_sources_then_over_targets(tmp_path):
 
 def ratios(x, y, k=4):
     """The ratio margin of every pair, in loops."""
-    around_x = [sum(score for score, _ in nearest_k(row, y, k)) / k for row in x]
-    around_y = [sum(score for score, _ in nearest_k(row, x, k)) / k for row in y]
-    rows = [[cosine(a, b) for b in y] for a in x]
+    around_x, around_y = (
+        [sum(score for score, _ in row) / k for row in top(*two, k, cosine)] for two in ((x, y), (y, x))
+    )
     return [
-        [value / max((here + there) / 2, 1e-6) for value, there in zip(row, around_y, strict=True)]
-        for row, here in zip(rows, around_x, strict=True)
+        [margin("ratio", cosine(a, b), here, there) for b, there in zip(y, around_y, strict=True)]
+        for a, here in zip(x, around_x, strict=True)
     ]
 
 

@@ -56,6 +56,15 @@ def test_columns_of_csv_are_translations(tmp_path, toy_static):
         ]
 
 
+def test_an_index_is_updated_with_its_own_model(tmp_path, toy_static, capsys):
+    toy_static.save(tmp_path / "model")
+    (tmp_path / "a.txt").write_text("The cat\n", encoding="utf-8")
+    index([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "index")
+    (tmp_path / "a.txt").write_text("The cat\nThe dog\n", encoding="utf-8")
+    index([str(tmp_path / "a.txt")], tmp_path / "index")  # not with the default model
+    assert "1 sentences added, 1 already there; 2 in the index" in capsys.readouterr().err
+
+
 def test_queries_come_from_stdin_and_answers_are_json(folder, capsys, monkeypatch):
     capsys.readouterr()
     stdin = io.TextIOWrapper(io.BytesIO("cat\r\n\n  \n\u2028dog\n".encode()))

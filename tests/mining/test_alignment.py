@@ -252,3 +252,11 @@ def test_wrong_arguments(toy_static, tmp_path, monkeypatch, call, error, message
     with pytest.raises(error, match=message):
         call(toy_static)
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_equal_documents_are_aligned_sentence_by_sentence(count):
+    """Also the last run of several sentences, which is the only one of its length."""
+    texts = ["One two.", "Three four.", "Five six.", "Seven.", "Eight nine.", "Ten."][:count]
+    found = isoglot.align(texts, texts, model="isoglot-static")
+    assert [(one.kind, one.score) for one in found] == [("1-1", 1)] * count

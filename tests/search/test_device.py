@@ -82,6 +82,13 @@ def test_memory_maps_of_any_float(kind, small, tmp_path):
     assert_same(neighbours(x, y, 3, device="here"), neighbours(x, y, 3))
 
 
+@pytest.mark.parametrize("view", [np.s_[::-1], np.s_[:, ::-1], np.s_[::2, 1:5]])
+def test_views(view, small):
+    rng = np.random.default_rng(2)
+    x, y = whole(rng, 150, 6)[view], whole(rng, 290, 6)[view]
+    assert_same(neighbours(x, y, 3, device="here"), neighbours(x, y, 3))
+
+
 def test_cosines_of_floats_and_of_equal_rows(small):
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((300, 24), np.float32), rng.standard_normal((350, 24), np.float32)

@@ -118,3 +118,13 @@ def test_more_neighbours_than_rows_need_no_more_memory(metric):
     assert more.forward_ids.shape == (300, 200)
     for one, other in zip(everything, more, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_infinity_minus_infinity_is_no_score(monkeypatch):
+    """A tile with it would be skipped for its row, whose neighbours of other tiles would look whole."""
+    monkeypatch.setattr(exact, "tile_shape", lambda *_, **__: (32, 64))
+    x, y = np.ones((40, 1024), np.float32), np.ones((200, 1024), np.float32)
+    x[35], y[150] = 0, 0
+    x[35, [0, -1]], y[150, [0, -1]] = 1e20, (1e20, -1e20)  # so far apart that BLAS adds them up apart
+    with pytest.raises(ValueError, match="does not fit float32"):
+        neighbours(x, y, 2)

@@ -95,7 +95,11 @@ def index(
     if not words:
         raise typer.BadParameter("pass files to index, or --remove")
     on_interrupt("run the same command again to add the rest")
-    model, sources = model_and_files(words)
+    default = ""
+    if Index.exists(output):  # which can be updated with its own model only
+        with Index.open(output) as present:
+            default = present.origin.name
+    model, sources = model_and_files(words, default=default)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
     part = shard_of(shard, "index")

@@ -35,7 +35,7 @@ ModelName = Annotated[str, typer.Argument(help="Model: a folder, a packaged name
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 
 
-def model_and_files(words: Sequence[str], *, most: int | None = None) -> tuple[str, list[str]]:
+def model_and_files(words: Sequence[str], *, most: int | None = None, default: str = "") -> tuple[str, list[str]]:
     """Split the arguments [MODEL] FILE... into the model (the default one if the first argument is a file) and the
     files. A file, `-`, CODE=FILE, and a folder without a model are data. Raises `EncoderError` if there are no files,
     or more than `most`.
@@ -44,7 +44,7 @@ def model_and_files(words: Sequence[str], *, most: int | None = None) -> tuple[s
 
     first, *rest = words
     if _is_data(first):
-        model, files = default_name(), list(words)
+        model, files = default or default_name(), list(words)
         console.say(f"model: {model}")
     else:
         model, files = first, rest

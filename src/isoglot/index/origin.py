@@ -74,7 +74,7 @@ class Origin:
         if identity != self.identity and source_identity(encoder) != self.identity:
             raise SearchError(
                 f"{name}: is not the model of this index: it is {identity[:12]}, and the index was built with "
-                f"{self.identity[:12]}, then called {self.name}; pass that model with --model, or build a new index"
+                f"{self.identity[:12]}, then called {self.name}; pass that model, or build a new index"
             )
 
 

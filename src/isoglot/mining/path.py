@@ -30,7 +30,7 @@ Path = NDArray[np.int64]  # (P, 2): the numbers of sentences of both sides that 
 Band = tuple[NDArray[np.int64], NDArray[np.int64]]  # for each number of sources done, the first and last of targets
 
 DENSE = 1024  # sentences of a side up to which all pairs are compared one to one
-_SMALLEST = 1e-6  # of a divisor, where all vectors are equal
+_SMALLEST = 1e-6  # of a divisor, where all vectors are equal, and of a distance
 
 
 class Runs(NamedTuple):
@@ -82,6 +82,7 @@ class Costs:
         """
         distance = 1 - self.y.vectors[b - 1, first:last] @ self.x.vectors[a - 1, i]
         mean = (self._far_x[a - 1, b - 1, i] + self._far_y[a - 1, b - 1, first:last]) / 2
+        distance = np.where(distance < _SMALLEST, 0, distance)  # rounding, which must not decide between equal runs
         return np.asarray(1 - distance / np.maximum(mean, _SMALLEST), np.float64)
 
     def of_moves(self, a: int, b: int, i: int, first: int, last: int) -> NDArray[np.float64]:

@@ -47,7 +47,7 @@ class Sender:
         """The rows on the device, which may still be computing what they are to follow."""
         if len(self.copied) > 1:
             self.copied.popleft().synchronize()
-        copy = send(torch.from_numpy(np.require(rows, requirements="W")), self.place)
+        copy = send(torch.from_numpy(np.require(rows, requirements=["C", "W"])), self.place)
         if self.place.type != "cpu":
             self.copied.append(torch.Event(self.place))
             self.copied[-1].record(torch.accelerator.current_stream(self.place))

@@ -36,6 +36,8 @@ BUDGET = 1 << 28
 ROWS, COLUMNS = 2048, 4096
 ROW_GROUP, COLUMN_GROUP = 32, 16
 
+_TOO_LARGE = "an inner product does not fit float32; scale the vectors down or use metric='cosine'"
+
 
 def tile_shape(n: int, m: int, dim: int, k: int, budget: int, *, workers: int = 1) -> tuple[int, int]:
     """Rows and columns of a tile: the fastest, halved until the memory of `workers` threads fits the budget in bytes.
@@ -141,7 +143,7 @@ def neighbours(
         saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {k} {metric} {tile} float32", (forward, backward))
         _search(x, y, forward, backward, metric=metric, tile=tile, workers=workers, saver=saver, progress=progress)
     if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
-        raise ValueError("an inner product does not fit float32; scale the vectors down or use metric='cosine'")
+        raise ValueError(_TOO_LARGE)
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
 
 
@@ -227,6 +229,8 @@ def _take(scores: Floats, place: Ids, forward: Best, backward: Best, i: int, j: 
     """Update both tables with one tile."""
     height, width = scores.shape
     maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)[: len(forward.scores)]
+    if np.isnan(maxima).any():  # infinity minus infinity, with which its row would leave out the whole tile
+        raise ValueError(_TOO_LARGE)
     forward.take(maxima, lambda row, column: scores[row, place[column]], group=ROW_GROUP, first=j)
     maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
     maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)

@@ -98,9 +98,8 @@ def evaluate(
             raise EvaluationError(f"{label}: {error}") from error
     scores = Scores((), name or (str(model) if isinstance(model, str | Path) else label), settings)
     suites = dict.fromkeys(entry for entry in asked if isinstance(entry, str) and entry in SUITES)
-    scores.named = tuple(
-        entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
-    )
+    every = [*asked, *(task for task, _ in in_memory)]
+    scores.named = tuple(entry if isinstance(entry, str) else entry.name for entry in every)
     root = Path(data) if data is not None else environment.data_folder()
     encode = opened
     if not isinstance(opened, Model) and hasattr(opened, "encode"):  # of another library, such as sentence-transformers
@@ -125,18 +124,14 @@ def evaluate(
 def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     """The tasks as a list. Raises TypeError for anything but a model, and names or objects of tasks."""
     if not isinstance(model, str | Path | Model) and not callable(model) and not hasattr(model, "encode"):
-        raise TypeError(
-            f"model is of type {type(model).__name__}; pass a model, a name or folder, or a function from a list of "
-            "N texts to an array (N, D)"
-        )
+        wanted = "a model, a name or folder, or a function from a list of N texts to an array (N, D)"
+        raise TypeError(f"model is of type {type(model).__name__}; pass {wanted}")
     several = isinstance(tasks, Iterable) and not isinstance(tasks, str) and not hasattr(tasks, "run")
     asked = [*tasks] if several else [] if tasks is None else [tasks]
     for task in asked:
         if not isinstance(task, str) and not hasattr(task, "run"):
-            raise TypeError(
-                f"tasks contains {quote(task)}; pass names of tasks or Task objects, translations as pairs=, and rows "
-                "(sentence, sentence, gold) as sts="
-            )
+            wanted = "names of tasks or Task objects, translations as pairs=, and rated pairs as sts="
+            raise TypeError(f"tasks contains {quote(task)}; pass {wanted}")
     return asked
 
 

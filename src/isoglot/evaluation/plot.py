@@ -226,9 +226,7 @@ class Chosen:
         for each group.
         """
         if labels is not None and len(labels) != self.groups_total:
-            raise EvaluationError(
-                f"labels: {len(labels):,} for {self.groups_total:,} groups of sentences; pass one for each, in order"
-            )
+            raise EvaluationError(f"labels: {len(labels):,} for {self.groups_total:,} groups; pass one for each")
         sentences = []
         for number, _, group in self.groups:
             label = labels[number] if labels is not None else None if color == "language" else _extra(group, color)
@@ -307,9 +305,7 @@ def _umap(points: Plane) -> Plane:
     try:
         module: Any = importlib.import_module("umap")
     except ImportError as error:
-        raise EvaluationError(
-            'UMAP needs the package umap-learn: pip install "isoglot[umap]", or use the method tsne'
-        ) from error
+        raise EvaluationError('umap needs umap-learn: pip install "isoglot[umap]", or use the method tsne') from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # UMAP warns that a seed implies one thread
         layout = module.UMAP(n_neighbors=min(15, len(points) - 1), random_state=0, n_jobs=1)
@@ -378,10 +374,8 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
 def _extra(group: Group, name: str) -> str:
     if name not in group.extras:
         extras = ", ".join(group.extras) or "none"
-        raise EvaluationError(
-            f"cannot colour by {name!r}: the group of {group.texts[0][:40]!r} has no such extra (it has: {extras}); "
-            "colour by language, or pass labels"
-        )
+        where = f"cannot colour by {name!r}: the group of {group.texts[0][:40]!r}"
+        raise EvaluationError(f"{where} has the extras: {extras}; colour by language, or pass labels")
     value = group.extras[name]
     return f"{value:g}" if isinstance(value, (int, float)) else " ".join(f"{part:g}" for part in value)
 

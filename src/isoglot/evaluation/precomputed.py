@@ -59,25 +59,20 @@ class Precomputed:
         except CorpusError as error:
             raise EvaluationError(str(error)) from error
         if len(self._table) != len(listed):
-            raise EvaluationError(
-                f"{vectors}: has shape {self._table.shape} for the {len(listed)} lines of {texts}; encode them again"
-            )
+            shape = self._table.shape
+            raise EvaluationError(f"{vectors}: has shape {shape} for {len(listed)} lines of {texts}; encode them again")
         self._places: dict[str, int] = {}
         for row, text in enumerate(listed):
             first = self._places.setdefault(text, row)
             if first != row and not np.array_equal(self._table[first], self._table[row]):
-                raise EvaluationError(
-                    f"{texts}: lines {first + 1} and {row + 1} are the same text, and their rows of {vectors} differ; "
-                    "encode without dropout"
-                )
+                lines = f"{texts}: lines {first + 1} and {row + 1}"
+                raise EvaluationError(f"{lines} are equal, and their rows of {vectors} differ; encode without dropout")
 
     def __call__(self, texts: Sequence[str]) -> NDArray[Any]:
         """Vectors (N, D) of N texts, in their order."""
         missing = [text for text in texts if text not in self._places]
         if missing:
-            raise EvaluationError(
-                f"{self.texts} lacks {len(missing)} of {len(texts)} texts, the first {missing[0][:60]!r}; write all "
-                "that the tasks need with --write-texts and encode those"
-            )
+            lacks = f"lacks {len(missing)} of {len(texts)} texts, the first {missing[0][:60]!r}"
+            raise EvaluationError(f"{self.texts} {lacks}; encode all that --write-texts writes")
         rows = [self._places[text] for text in texts]
         return np.asarray(self._table[rows]).reshape(len(texts), self._table.shape[1])

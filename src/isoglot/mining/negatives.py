@@ -39,10 +39,8 @@ def add_hard_negatives(
     groups: Sequence[Group] = list(groups_of(pairs, languages))
     for number, group in enumerate(groups, 1):
         if len(group.texts) != 2:
-            raise CorpusError(
-                f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), but hard negatives are "
-                "mined for pairs; specify two languages, source first"
-            )
+            problem = f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), not two"
+            raise CorpusError(f"{problem}; specify two languages, source first")
     if not groups:
         raise CorpusError("no pairs are left")
     encoder = model if isinstance(model, Model) else load(model)

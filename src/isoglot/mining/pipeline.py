@@ -241,9 +241,8 @@ def mine(
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
         inputs += [one for one in (*tables, gold) if is_file(one)]
         if path is not None:
-            write, written = stack.enter_context(
-                formats.open_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
-            )
+            opened = formats.open_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
+            write, written = stack.enter_context(opened)
             inputs += written
         folder = _open_work(stack, files, destination, inputs)
         sides = [
@@ -270,13 +269,10 @@ def mine(
 
 
 def _check_model(model: object) -> None:
-    if isinstance(model, np.ndarray):
-        problem = "a model first, not an array; isoglot.search.mine(x, y) pairs vectors"
-    elif model is None or isinstance(model, Model | str | Path):
-        return
-    else:
-        problem = f"a model or a model's name first, not a {type(model).__name__}; {_EXAMPLE}"
-    raise TypeError(f"mine(model, sources, targets) expects {problem}")
+    if not (model is None or isinstance(model, Model | str | Path)):
+        advice = "isoglot.search.mine(x, y) pairs vectors" if isinstance(model, np.ndarray) else _EXAMPLE
+        kind = type(model).__name__
+        raise TypeError(f"mine(model, sources, targets) expects a model or its name first, not a {kind}; {advice}")
 
 
 def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:
@@ -426,9 +422,8 @@ class _Mining:
             text = cast(Path, self.folder) / f"{name}.txt"
             mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
             into = text.with_suffix(f".{mark}{_PIECES}")
-            tables.append(
-                encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
-            )
+            made = encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
+            tables.append(made)
         return tables
 
     def find_neighbours(

@@ -249,11 +249,7 @@ def draw(
     """
     from matplotlib.collections import LineCollection
 
-    kinds, groups, centres = (
-        find_kinds(sentences),
-        find_groups(sentences),
-        find_centres(sentences, places),
-    )
+    kinds, groups, centres = find_kinds(sentences), find_groups(sentences), find_centres(sentences, places)
     names = {kind: plain(legend(sentences[members[0]]))[:30] or "(none)" for kind, members in kinds.items()}
     coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
     columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))

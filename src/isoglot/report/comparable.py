@@ -52,9 +52,8 @@ def whole_tasks_lacking(tasks: Iterable[str], scores: Runs, names: Sequence[str]
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
     """Subsets of any system, languages before averages, and an average after those it is over."""
-    return _order(
-        {name[2]: score for runs in scores for run in runs for name, score in run.items() if name[:2] == (task, metric)}
-    )
+    every = (item for runs in scores for run in runs for item in run.items())
+    return _order({name[2]: score for name, score in every if name[:2] == (task, metric)})
 
 
 def _order(scores: Mapping[str, Score]) -> list[str]:

@@ -73,11 +73,7 @@ class Measure:
 
     def part(self, *, averages: bool) -> Rows:
         """Only the averages, or only the subsets they are over."""
-        return {
-            subset: row
-            for subset, row in self.rows.items()
-            if any(score is not None and bool(score.over) for score in row) == averages
-        }
+        return {name: row for name, row in self.rows.items() if any(score and score.over for score in row) == averages}
 
     def tops(self) -> Rows:
         """The averages that no other average is over, without those that repeat one over the same subsets."""
@@ -376,16 +372,8 @@ def _similarity(models: Models) -> Iterator[Block]:
             pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
             sentences = _sentences(("language", "sentence"), pairs) if rows != codes else None
             words = f"{caption} · {name}" if len(models) > 1 else caption
-            yield (
-                "figure",
-                charts.heat_map(codes, values, limits=limits),
-                words,
-                alt,
-                len(codes) > _WIDE,
-                sentences,
-                (),
-                codes,
-            )
+            source = charts.heat_map(codes, values, limits=limits)
+            yield "figure", source, words, alt, len(codes) > _WIDE, sentences, (), codes
 
 
 def _maps(models: Models) -> Iterator[Block]:

@@ -130,10 +130,8 @@ def _result(ray: Any, reference: Any, cluster: Cluster) -> Any:
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError, ray.exceptions.NodeDiedError) as error:
-        raise IsoglotError(
-            f"a piece of work was lost {cluster.retries + 1} times with its worker; give workers more memory, or make "
-            f"the pieces smaller ({type(error).__name__})"
-        ) from error
+        lost = f"a piece of work was lost {cluster.retries + 1} times with its worker ({type(error).__name__})"
+        raise IsoglotError(f"{lost}; give workers more memory, or make the pieces smaller") from error
     except ray.exceptions.OutOfMemoryError as error:
         raise IsoglotError(f"a worker ran out of memory; make the pieces smaller: {error}") from error
 
@@ -156,9 +154,8 @@ def _connect(cluster: Cluster) -> Iterator[Any]:
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", **local)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).partition("\n")[0]
-        raise IsoglotError(
-            f"no Ray cluster at {cluster.address!r} ({reason}); start one with `ray start --head`, or pass 'local'"
-        ) from error
+        advice = "start one with `ray start --head`, or pass 'local'"
+        raise IsoglotError(f"no Ray cluster at {cluster.address!r} ({reason}); {advice}") from error
     try:
         yield ray
     finally:

@@ -61,9 +61,8 @@ _BLOCK = 2048  # sentences on each side of a block of distances: 32 MiB
 _ROUNDING = 1e-6  # unit vectors that differ by less are the same
 _SQUARES = 1e-9  # a sum of squares below is that of equal vectors
 
-ALIGNED = tuple(
-    Metric(name, "plain", lower_is_better=True, main=True) for name in ("alignment", "uniformity")
-)  # each of the two alone is easy to optimise
+# Each of the two alone is easy to optimise.
+ALIGNED = tuple(Metric(name, "plain", lower_is_better=True, main=True) for name in ("alignment", "uniformity"))
 TRANSLATIONS = Metric("cosine/translations", "cosine")
 CONTRAST = Metric("cosine/contrast", "cosine", main=True)  # encoders differ in where their cosines lie
 LEAST = Metric("cosine/min", "cosine")
@@ -111,10 +110,8 @@ class Alignment(SetTask):
             if len(first) < 2:
                 raise EvaluationError(f"{where}: all sentences are identical; use another set")
             if not positive.any():
-                raise EvaluationError(
-                    f"{where}: none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} or more; "
-                    "give a set with pairs of one meaning, on the scale 0 to 5"
-                )
+                problem = f"none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} to 5; add such pairs"
+                raise EvaluationError(f"{where}: {problem}")
             tables = sts.embed_sides(encode, pairs, where=where, languages=sts.sides(subset))
             squares = alignment(*(table[positive] for table in tables)).astype(np.float32)
             yield ALIGNED[0].mean_of(self.name, subset, squares, item_set=item_set_of(pairs.labels))
@@ -394,10 +391,8 @@ class Centroids(OfGroups):
         apart = float(np.linalg.norm(a.mean(axis=0) - b.mean(axis=0)))
         spread = sum(float(np.sqrt(np.square(side - side.mean(axis=0)).sum(axis=1).mean())) for side in (a, b)) / 2
         if spread <= _ROUNDING < apart:
-            raise EvaluationError(
-                f"{self.name} {name}: all {len(a)} sentences of a language have the same vector, and the languages "
-                "differ; check the encoder's weights and its tokenizer"
-            )
+            problem = f"all {len(a)} sentences of a language have the same vector; check the encoder and its tokenizer"
+            raise EvaluationError(f"{self.name} {name}: {problem}")
         yield DISTANCE.score(self.name, name, apart / spread if apart > _ROUNDING else 0.0, len(subset.places))
 
 

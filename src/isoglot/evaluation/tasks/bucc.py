@@ -177,10 +177,8 @@ class Mining(SetTask):
             result, items = quality(pairs, split.gold), _items(pairs, split)
             details = (self._mining(cuts), *_mistakes(pairs, split))
             for metric in METRICS:
-                value, shown = getattr(result, metric.name), details if metric.main else ()
-                yield metric.score(
-                    self.name, pair, value, len(items), items=items, statistic=metric.name, details=shown
-                )
+                more = {"items": items, "statistic": metric.name, "details": details if metric.main else ()}
+                yield metric.score(self.name, pair, getattr(result, metric.name), len(items), **more)
 
     def _mine(self, encode: Encode, split: Split) -> Mined:
         chosen, source_sure = _distinct(split.source, self.repeated)
@@ -280,11 +278,9 @@ class Bitext(SetTask):
             corpus = split.target
             if self.corpus == "gold":
                 corpus, labels = Rows(corpus[row] for row in labels), np.arange(len(labels))
-            vectors = [
-                embed_rows(encode, rows, where=f"{self.name} {pair}, language {language}")
-                for rows, language in zip((queries, corpus), split.languages, strict=True)
-            ]
-            result = neighbours(vectors[0], vectors[1], 1, metric="cosine")
+            sides = zip((queries, corpus), split.languages, strict=True)
+            x, y = (embed_rows(encode, rows, where=f"{split.where}, language {code}") for rows, code in sides)
+            result = neighbours(x, y, 1, metric="cosine")
             answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
             details = _wrong(queries, corpus, labels, answers, result.forward_scores[:, 0])
             for metric, items in zip(SEARCHED, _outcomes(labels, answers), strict=True):

@@ -45,8 +45,7 @@ def probe(tables: dict[str, Floats]) -> classification.Outcome:
         for side in (0, 1)
     )
     groups = np.concatenate([half[0] for half in halves])  # a sentence and its translations share their number
-    strength = classification.chosen_strength(learnt, gold, groups.tolist(), iterations=classification.ITERATIONS)
-    answer = classification.logistic(learnt, gold, strength=strength, iterations=classification.ITERATIONS)(tested)
+    answer = classification.probe(learnt, gold, groups.tolist())(tested)
     return classification.combine(tuple(tables), expected, [answer])
 
 
@@ -79,10 +78,8 @@ class LanguageId(SetTask):
         where = f"{self.name} {subset}, language {code}"
         english, translated = (tests[one].read(where) for one in ("en", code))
         if len(english) != len(translated):
-            raise EvaluationError(
-                f"{where}: test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(translated)}, so from "
-                f"line {min(len(english), len(translated)) + 1} on they are not translations; get both files again"
-            )
+            sizes = f"test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(translated)}"
+            raise EvaluationError(f"{where}: {sizes}, so they are not translations; get both files again")
         first = {premise: row for row, premise in reversed(list(enumerate(english.texts())))}
         taken = Rows(translated[row] for row in sorted(first.values())[:PREMISES])
         if len(taken) < 2:

@@ -75,10 +75,8 @@ class Linked(BaseTask):
                     vectors[side.code] = embed(encode, side.texts, where=where, place=side.places.__getitem__)
             rows = vectors[source.code][queries]
             nearest = neighbours(rows, vectors[target.code], 1, metric="cosine").forward_ids[:, 0]
-            hits = [
-                not source.entities[query].isdisjoint(target.entities[place])
-                for query, place in zip(queries, nearest, strict=True)
-            ]
+            found = zip(queries, nearest, strict=True)
+            hits = [not source.entities[query].isdisjoint(target.entities[place]) for query, place in found]
             yield ACCURACY.mean_of(self.name, subset, np.array(hits, np.float32))
 
     def _read(self, data: Path) -> dict[str, _Language]:
@@ -94,9 +92,8 @@ class Linked(BaseTask):
                 links.add(int(group.extras["entity"]))  # type: ignore[arg-type]
         except CorpusError as error:
             raise EvaluationError(f"{self.name}: {error}") from error
-        return {
-            code: _Language(
-                code, [*texts], [place for place, _ in texts.values()], [links for _, links in texts.values()]
-            )
-            for code, texts in sorted(sentences.items())
-        }
+        languages = {}
+        for code, texts in sorted(sentences.items()):
+            places, links_of = zip(*texts.values(), strict=True)
+            languages[code] = _Language(code, [*texts], [*places], [*links_of])
+        return languages

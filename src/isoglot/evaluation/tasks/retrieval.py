@@ -94,10 +94,8 @@ def score_pair(
     of each direction as a detail. Raises `EvaluationError`, see `embed`.
     """
     subset, texts = "-".join(pair), (rows.texts(0), rows.texts(1))
-    tables = [
-        embed_rows(encode, rows, where=f"{task} {subset}, language {language}", side=side)
-        for side, language in enumerate(pair)
-    ]
+    where = f"{task} {subset}, language"
+    tables = [embed_rows(encode, rows, where=f"{where} {language}", side=side) for side, language in enumerate(pair)]
     near = neighbours(tables[0], tables[1], max(measure.depth for measure in measures), metric="cosine")
     nearest = first_places(texts[1])[near.forward_ids], first_places(texts[0])[near.backward_ids]
     details = []
@@ -178,9 +176,7 @@ class Retrieval(BaseTask):
     metrics: ClassVar[tuple[Metric, ...]] = tuple(
         dict.fromkeys(m for other in ("en", "yy") for one in MEASURES for m in one.metrics(other))
     )
-    needs: ClassVar[str] = (
-        "a file retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ with line-aligned files"
-    )
+    needs: ClassVar[str] = "retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ of line-aligned files"
     reads: ClassVar[tuple[str, ...]] = ()
     groups: tuple[Group, ...] | None = None
     name: str = "retrieval"

@@ -40,9 +40,8 @@ WAYS = ("all", "wmean", "mean")
 TRACKS_5 = ("ara-ara", "ara-eng", "spa-spa", "spa-eng", "tur-eng")
 EXTENDED_10 = words("eng-eng ara-ara spa-spa ara-eng deu-eng tur-eng spa-eng fra-eng ita-eng nld-eng")
 MTEB_11 = (*EXTENDED_10, "kor-kor")
-MPCL_17 = words(
-    "eng deu spa pol tur ara rus zho fra deu-eng spa-eng ita pol-eng zho-eng spa-ita deu-fra deu-pol"
-)  # without fra-pol, which has only 8 pairs
+# Without fra-pol, which has only 8 pairs.
+MPCL_17 = words("eng deu spa pol tur ara rus zho fra deu-eng spa-eng ita pol-eng zho-eng spa-ita deu-fra deu-pol")
 STS17_SETS = ("sts17-official", "sts17-crosslingual-sts")  # the copy adds subsets to the tracks
 
 SUBSET = "eng"  # of the English sets
@@ -117,10 +116,7 @@ def judge(encode: Encode, pairs: Rows, *, where: str, languages: tuple[str, str]
     Raises `EvaluationError` for vectors that cannot be used, and for pairs whose gold scores do not differ.
     """
     if len(set(pairs.labels)) < 2:
-        raise EvaluationError(
-            f"{where}: its {len(pairs)} labelled pairs have no two different scores, so nothing can be ranked; "
-            "give more pairs"
-        )
+        raise EvaluationError(f"{where}: its {len(pairs)} labelled pairs have no two different scores; add pairs")
     tables = embed_sides(encode, pairs, where=where, languages=languages)
     # Rounded to the resolution of single precision at 1, so that pairs of equal sentences tie at 1 and orthogonal pairs
     # tie at 0; otherwise rounding errors would rank them.

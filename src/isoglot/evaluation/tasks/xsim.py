@@ -95,11 +95,8 @@ def check_aligned(texts: tuple[Rows, Rows], *, where: str) -> None:
     if ids[0].keys() == ids[1].keys():
         return
     first = min(ids[0].keys() ^ ids[1].keys())
-    lone = ids[first in ids[1]][first].places[0]
-    raise EvaluationError(
-        f"{where}: there are {len(texts[0])} and {len(texts[1])} sentences; the first without a partner is line "
-        f"{lone.rpartition(':')[2]} of {lone.rpartition(':')[0]}; get both again"
-    )
+    sizes, lone = f"{len(texts[0])} and {len(texts[1])} sentences", ids[first in ids[1]][first].places[0]
+    raise EvaluationError(f"{where}: there are {sizes}, the first without a partner at {lone}; get both again")
 
 
 NTREX_MIDDLE = 971  # the first line of document 62 of 123: no document is in both halves

@@ -22,7 +22,7 @@ from isoglot.data.languages import canonical_list
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
-from isoglot.evaluation.run import function, plan, run_tasks
+from isoglot.evaluation.run import Planned, function, plan, run_tasks
 from isoglot.evaluation.scores import Scores, check_folder
 from isoglot.evaluation.suites import SUITES, lacking
 from isoglot.evaluation.tasks.retrieval import Retrieval
@@ -110,7 +110,7 @@ def evaluate(
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
-            _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
+            _collect(scores, vectors, planned, root, skip_missing, report)
         finally:  # an error, Ctrl-C or SIGTERM loses no finished task
             scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
             if output is not None and scores:
@@ -136,13 +136,7 @@ def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
 
 
 def _collect(
-    scores: Scores,
-    vectors: Remembered,
-    tasks: Sequence[tuple[Task, Sequence[str]]],
-    data: Path,
-    *,
-    skip_missing: bool,
-    report: Report | None,
+    scores: Scores, vectors: Remembered, tasks: Sequence[Planned], data: Path, skip_missing: bool, report: Report | None
 ) -> None:
     """Add the scores of the tasks to `scores`, one task after the other."""
     say = report or (lambda _: None)
@@ -174,9 +168,9 @@ def describe(model: Any) -> tuple[str, dict[str, Setting]]:
     return model.name or type(model).__name__, settings | basics
 
 
-def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Task, Sequence[str]]]:
-    """The tasks on data in memory, each with the languages that it is restricted to."""
-    tasks: list[tuple[Task, Sequence[str]]] = []
+def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]:
+    """The tasks on data in memory."""
+    tasks: list[Planned] = []
     if pairs is not None:
         groups = tuple(groups_of(pairs, languages or None))
         if not groups:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from isoglot.core import environment
 from isoglot.core.errors import CorpusError, EvaluationError
+from isoglot.core.progress import Report
 from isoglot.data.files import atomic_write, check_output
 from isoglot.data.formats import read_texts
 from isoglot.data.vectors import open_table, require_finite
@@ -25,7 +26,7 @@ def export_texts(
     *,
     data: str | Path | None = None,
     languages: Sequence[str] = (),
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
 ) -> int:
     """Write every text that the tasks would encode, one JSON string per line, for `Precomputed`; how many there are.
 

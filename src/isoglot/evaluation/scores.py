@@ -32,14 +32,12 @@ from isoglot.core.errors import EvaluationError, nearest
 from isoglot.core.score import Detail, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_output, exclusive, read_record
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.suites import SUITES, by_key, by_suite
+from isoglot.evaluation.suites import SUITES, Key, by_key, by_suite
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
 
 if TYPE_CHECKING:
     import pandas
-
-Name = tuple[str, str, str]  # task, subset, metric
 
 _MTEB = Path("mteb/results")  # mteb expects the second one in its results folder
 _FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "results.tex", "page.html")
@@ -336,7 +334,7 @@ def _add_neighbours(scores: tuple[Score, ...], file: Path, of_details: Path) -> 
     return tuple(filled)
 
 
-def _name(score: Score) -> Name:
+def _name(score: Score) -> Key:
     return score.task, score.subset, score.metric
 
 
@@ -360,7 +358,7 @@ def _compact(score: Score) -> NDArray[Any]:
     return table.astype(np.uint8) if np.isin(table, (0, 1)).all() else table
 
 
-def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
+def _read_items(path: Path) -> dict[Key, NDArray[np.float32]]:
     if not path.exists():
         return {}
     try:
@@ -371,8 +369,8 @@ def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
         raise EvaluationError(f"{path}: cannot be read as items ({error}); remove it, or evaluate again") from error
 
 
-def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
-    details: dict[Name, tuple[Detail, ...]] = {}
+def _read_details(path: Path) -> dict[Key, tuple[Detail, ...]]:
+    details: dict[Key, tuple[Detail, ...]] = {}
     if not path.exists():
         return details
     try:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
+from isoglot.core.progress import Progress
 from isoglot.data import Group
 from isoglot.data.files import atomic_write, check_outputs, meter
 from isoglot.data.groups import Languages, groups_of
@@ -74,7 +75,7 @@ def filter_file(
     dropped: Path | None = None,
     languages: str = "",
     columns: Mapping[str, str] | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> Counts:
     """`filter_pairs` from a file (.tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po, .xliff) or a folder of aligned files

@@ -258,8 +258,7 @@ def in_script_of(language: str) -> Callable[[str], bool]:
 
     def keep(text: str) -> bool:
         letters = Counter(_letters(character) for character in text if character.isalpha())
-        total = sum(letters.values())
-        return 2 * sum(letters[name] for name in wanted) >= total
+        return 2 * sum(letters[name] for name in wanted) >= letters.total()
 
     return keep
 

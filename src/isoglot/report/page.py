@@ -6,7 +6,6 @@ place that writes HTML, and it escapes every text, because names and sentences o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
@@ -390,8 +389,7 @@ def _maps(models: Models) -> Iterator[Block]:
                 raise EvaluationError(f"{title}: the map has a place that is not a number; evaluate again") from error
             low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
             source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
-            sizes = Counter(point.group for point in points)
-            joined = {group for group, size in sizes.items() if group and size > 1}
+            joined = charts.find_groups(points)
             caption = f"{score.task}, {shorten(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
             codes = dict.fromkeys(point.language for point in points)
             alt = f"{caption}, {name}; languages: {', '.join(codes)}"

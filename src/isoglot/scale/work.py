@@ -17,6 +17,8 @@ from typing import Annotated, Any
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, Range, check_fields
 from isoglot.core.errors import IsoglotError
 
+Function = Callable[..., Any]
+Pieces = Iterable[tuple[Any, ...]]
 LOCAL = "local"
 _AHEAD = 3  # submitted pieces per running one, so that no worker waits and memory stays bounded
 _WAITING = 2  # in order: times as many, with those that are finished but wait for an earlier one
@@ -42,8 +44,8 @@ class Cluster:
 
 
 def run(
-    function: Callable[..., Any],
-    pieces: Iterable[tuple[Any, ...]],
+    function: Function,
+    pieces: Pieces,
     cluster: Cluster,
     *,
     shared: Sequence[Any] = (),
@@ -67,9 +69,7 @@ def run(
         yield from _on_ray(ray, function, pieces, cluster, shared, ordered, most)
 
 
-def in_order(
-    function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, **settings: Any
-) -> Iterator[Any]:
+def in_order(function: Function, pieces: Pieces, cluster: Cluster, **settings: Any) -> Iterator[Any]:
     """The result of each piece, in the order of the pieces; as `run`, whose `shared` and `most` it takes."""
     waiting, following = dict[int, Any](), 0
     for number, result in run(function, pieces, cluster, ordered=True, **settings):
@@ -80,18 +80,10 @@ def in_order(
 
 
 def _on_ray(
-    ray: Any,
-    function: Callable[..., Any],
-    pieces: Iterable[tuple[Any, ...]],
-    cluster: Cluster,
-    shared: Sequence[Any],
-    ordered: bool,
-    most: float,
+    ray: Any, function: Function, pieces: Pieces, cluster: Cluster, shared: Sequence[Any], ordered: bool, most: float
 ) -> Iterator[tuple[int, Any]]:
-    remote = ray.remote(function).options(
-        num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_retries=cluster.retries, retry_exceptions=False
-    )
-    sent = [ray.put(value) for value in shared]
+    needs = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": cluster.retries}
+    remote, sent = ray.remote(function).options(**needs, retry_exceptions=False), [ray.put(value) for value in shared]
     room = min(_AHEAD * _at_once(ray.cluster_resources(), cluster), most)
     waiting = iter(enumerate(pieces))
     lead = min(_WAITING * room, most) if ordered else math.inf  # what follows a slow piece is kept until that is done

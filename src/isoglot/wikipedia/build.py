@@ -39,6 +39,7 @@ from isoglot.wikipedia.titles import Names, normal
 from isoglot.wikipedia.wikitext import Limits
 
 Progress = Callable[[str, int, int], None]  # pass, items done, items in total or 0 if that is not known
+Find = Callable[[str], str | None]  # the entity of a title
 
 _FORMAT = 1  # format of the files in the work folder
 _SKIPPED = ("articles ", "paragraphs ")  # counts that are reported
@@ -261,11 +262,7 @@ def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: 
 
 
 def _read_sentences(
-    paragraphs: list[wikitext.Paragraph],
-    wiki: str,
-    find_entity: Callable[[str], str | None],
-    limits: Limits,
-    counts: Counter[str],
+    paragraphs: list[wikitext.Paragraph], wiki: str, find_entity: Find, limits: Limits, counts: Counter[str]
 ) -> Iterator[Any]:
     """Sentences that link an entity and have no fault."""
     for paragraph in paragraphs:

@@ -52,11 +52,6 @@ FEW = 15  # groups in the map of translations
 POINTS = 400  # sentences in the map of languages, over all of them
 MARKED = 3  # groups marked there
 
-NEEDS = (
-    "groups of translations: retrieval.jsonl, .tsv or .tmx, or NTREX-128, FLORES-200, SIB-200, TICO-19 or Multi30k in "
-    "the layout they are published in"
-)
-
 _BLOCK = 2048  # sentences on each side of a block of distances: 32 MiB
 _ROUNDING = 1e-6  # unit vectors that differ by less are the same
 _SQUARES = 1e-9  # a sum of squares below is that of equal vectors
@@ -296,7 +291,10 @@ class OfGroups(BaseTask):
 
     source: str = ""
     reads: ClassVar[tuple[str, ...]] = tuple(N_WAY[name].source for name in SOURCES)
-    needs: ClassVar[str] = NEEDS
+    needs: ClassVar[str] = (
+        "groups of translations: retrieval.jsonl, .tsv or .tmx, or NTREX-128, FLORES-200, SIB-200, TICO-19 or Multi30k"
+        " as published"
+    )
     name: ClassVar[str]
     reads_one_set: ClassVar[bool] = True  # that with the most of the languages
     paraphrases: ClassVar[bool] = False  # whether all sentences of a language in a group count

@@ -14,11 +14,11 @@ in gold, about forty times fewer (Muennighoff et al. 2023, "MTEB: Massive Text E
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ from isoglot.search.threshold import Quality, quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
 POSITIVE = float(np.nextafter(0, 1))  # the smallest threshold above 0
-_COLUMNS = ("source", "found", "expected", "score")
 METRICS = Metric("f1", main=True), Metric("precision"), Metric("recall")
 SEARCHED = Metric("accuracy"), Metric("precision"), Metric("recall"), Metric("f1", main=True)
 
@@ -173,7 +172,8 @@ class Mining(SetTask):
         for pair, parts in subsets.items():
             mined = [self._mine(encode, load(pair, parts[split], task=self.name)) for split in splits]
             cuts, split = list(design(*mined)), mined[-1].split
-            pairs = _together([cut.kept for cut in cuts])
+            columns = ([getattr(cut.kept, name) for cut in cuts] for name in ("source", "target", "score"))
+            pairs = sort_pairs(*map(np.concatenate, columns))  # best first
             result, items = quality(pairs, split.gold), _items(pairs, split)
             details = (self._mining(cuts), *_mistakes(pairs, split))
             for metric in METRICS:
@@ -225,12 +225,6 @@ def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.
     return rows, np.array([counts[side[row].texts[0]] == 1 for row in rows], np.bool_)
 
 
-def _together(parts: Sequence[Pairs]) -> Pairs:
-    """The pairs of all parts, best first."""
-    columns = ("source", "target", "score")
-    return sort_pairs(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
-
-
 def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
     """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
     right = set(split.gold)
@@ -241,16 +235,23 @@ def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
 
 def _mistakes(pairs: Pairs, split: Split) -> tuple[Detail, ...]:
     """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
-    gold, expected = set(split.gold), dict(reversed(split.gold))
-    mined = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
+    gold, mined = set(split.gold), list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
     wrong = [place for place, pair in enumerate(mined) if pair not in gold]
+    found, expected = [mined[place] for place in wrong], dict(reversed(split.gold))
+    return _worst(split.source, split.target, found, expected, pairs.score[wrong])
+
+
+def _worst(
+    source: Rows, target: Rows, found: Sequence[tuple[int, int]], expected: Mapping[int, int], scores: NDArray[Any]
+) -> tuple[Detail, ...]:
+    """The wrong pairs `found`, rows of both sides, of the best scores; `expected` are the targets of the sources."""
 
     def row(at: int) -> tuple[str | float, ...]:
-        source, target = mined[wrong[at]]
-        right = split.target[expected[source]].texts[0] if source in expected else ""
-        return split.source[source].texts[0], split.target[target].texts[0], right, float(pairs.score[wrong[at]])
+        query, answer = found[at]
+        right = target[expected[query]].texts[0] if query in expected else ""
+        return source[query].texts[0], target[answer].texts[0], right, float(scores[at])
 
-    return worst(_COLUMNS, pairs.score[wrong], row)
+    return worst(("source", "found", "expected", "score"), scores, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,9 @@ class Bitext(SetTask):
             x, y = (embed_rows(encode, rows, where=f"{split.where}, language {code}") for rows, code in sides)
             result = neighbours(x, y, 1, metric="cosine")
             answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
-            details = _wrong(queries, corpus, labels, answers, result.forward_scores[:, 0])
+            wrong = np.flatnonzero(answers != labels)
+            found = list(zip(wrong, answers[wrong], strict=True))
+            details = _worst(queries, corpus, found, dict(enumerate(labels)), result.forward_scores[wrong, 0])
             for metric, items in zip(SEARCHED, _outcomes(labels, answers), strict=True):
                 yield metric.mean_of(self.name, pair, items, details=details)
                 details = ()
@@ -302,16 +305,3 @@ def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDA
     parts = precision_recall_fscore_support(labels, answers, labels=distinct, average=None, zero_division=0)
     outcomes = [labels == answers, *(part[numbers.reshape(-1)] for part in parts[:3])]
     return [np.asarray(values, np.float32) for values in outcomes]
-
-
-def _wrong(
-    queries: Rows, corpus: Rows, labels: NDArray[np.int64], answers: NDArray[np.int64], cosines: NDArray[np.float32]
-) -> tuple[Detail, ...]:
-    wrong = np.flatnonzero(answers != labels)
-
-    def row(at: int) -> tuple[str | float, ...]:
-        query = wrong[at]
-        texts = queries[query], corpus[answers[query]], corpus[labels[query]]
-        return *(text.texts[0] for text in texts), float(cosines[query])
-
-    return worst(_COLUMNS, cosines[wrong], row)

@@ -16,11 +16,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import locate, read_lines
 from isoglot.data.readers.entities import SENTENCES, read_entities
 from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
-from isoglot.evaluation.sets import among, is_english
+from isoglot.evaluation.sets import among, is_english, reading
 from isoglot.evaluation.vectors import embed
 from isoglot.search.best import Floats
 from isoglot.search.exact import neighbours
@@ -84,14 +83,12 @@ class Linked(BaseTask):
         if (file := locate(data, SENTENCES) or locate(data / "wikipedia", SENTENCES)) is None:
             return {}
         sentences: dict[str, dict[str, tuple[str, set[int]]]] = {}
-        try:
+        with reading(self.name):
             numbers = (number for number, _ in read_lines(file))
             for number, group in zip(numbers, read_entities(file.parent, hard=0), strict=True):
                 texts_of = sentences.setdefault(group.langs[0], {})
                 _, links = texts_of.setdefault(group.texts[0], (f"{file}:{number}", set()))
                 links.add(int(group.extras["entity"]))  # type: ignore[arg-type]
-        except CorpusError as error:
-            raise EvaluationError(f"{self.name}: {error}") from error
         languages = {}
         for code, texts in sorted(sentences.items()):
             places, links_of = zip(*texts.values(), strict=True)

@@ -23,13 +23,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.errors import CorpusError, EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.data.files import locate
 from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Columns, Texts
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of, worst
-from isoglot.evaluation.sets import SetTask, Source, among, is_english, words
+from isoglot.evaluation.sets import SetTask, Source, among, is_english, reading, words
 from isoglot.evaluation.vectors import embed_rows, unit
 from isoglot.search.best import Floats, Ids
 from isoglot.search.exact import neighbours
@@ -263,9 +263,7 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
         raise EvaluationError(f"{task}: {path}: only .{', .'.join(kinds)} are read; rename or convert the file")
     before = {"folder": f"{path}, line ", "tmx": f"{path}, unit "}.get(kind, f"{path}:")
     passed = Counter[str]()
-    try:
+    with reading(task):
         groups = read(kind, path, **({"counts": passed} if kind == "tmx" else {}))
         for number, group in enumerate(groups, 2 if kind in TABLES else 1):
             yield f"{before}{number + passed['empty']}", group
-    except CorpusError as error:
-        raise EvaluationError(f"{task}: {error}") from error

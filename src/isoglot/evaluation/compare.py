@@ -614,8 +614,8 @@ def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
 
     def fill(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
-        items = np.mean(outcomes, axis=0, dtype=np.float64).astype(np.float32)
-        return replace(score, items=items, item_set=item_set)
+        mean = np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32)
+        return replace(score, items=mean, item_set=item_set)
 
     return [[fill(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
 

@@ -177,8 +177,7 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
         if number := short_row(groups):
             where = f" in {', '.join(languages)}" if languages else ""
-            problem = f"needs a sentence and its translation{where}; complete or remove the row"
-            raise EvaluationError(f"row {number} of pairs {problem}")
+            raise EvaluationError(f"row {number} of pairs needs a sentence and its translation{where}; complete it")
         named = all(len(set(group.langs)) == len(group.langs) for group in groups)
         if not named:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
@@ -195,22 +194,17 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]
 
 def _read_rated(rows: Any) -> Iterator[tuple[str, str, float]]:
     """Rows (sentence, sentence, gold) of a list of such rows, or of data with such columns."""
-    gold: Any
     columns = isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")
     if isinstance(rows, str) or not (columns or isinstance(rows, Iterable)):
         raise TypeError(f"sts is of type {type(rows).__name__}; pass rows (sentence, sentence, gold)")
     for number, row in enumerate(groups_of(rows) if columns else rows, 1):
         if columns:
-            gold = next((row.extras[name] for name in ("score", "gold", "label") if name in row.extras), None)
-            texts, fits = row.texts, len(row.texts) == 2 and isinstance(gold, int | float)
-        else:
-            fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
-            fits = fits and not isinstance(row[2], str | bool | None)
-            texts, gold = (row[:2], row[2]) if fits else ((), None)
-        if not fits:
-            problem = f" is {quote(row)}; pass rows (sentence, sentence, gold)"
-            problem = ": expected the columns sentence1, sentence2 and score" if columns else problem
-            raise TypeError(f"row {number} of sts{problem}")
-        if not math.isfinite(gold):
-            raise TypeError(f"row {number} of sts has the score {gold}; leave the row out or give its score")
-        yield texts[0], texts[1], float(gold)
+            gold = [row.extras[name] for name in ("score", "gold", "label") if name in row.extras]
+            row = *row.texts, *gold[:1]
+        fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
+        if not fits or isinstance(row[2], str | bool | tuple | None):
+            wanted = "the columns sentence1, sentence2 and score" if columns else "rows (sentence, sentence, gold)"
+            raise TypeError(f"row {number} of sts is {quote(row)}; pass {wanted}")
+        if not math.isfinite(row[2]):
+            raise TypeError(f"row {number} of sts has the score {row[2]}; leave the row out or give its score")
+        yield row[0], row[1], float(row[2])

@@ -38,11 +38,7 @@ class Finished(NamedTuple):
 
 
 def run_tasks(
-    vectors: Remembered,
-    tasks: Iterable[Planned],
-    *,
-    data: Path,
-    on_missing: Report | None = None,
+    vectors: Remembered, tasks: Iterable[Planned], *, data: Path, on_missing: Report | None = None
 ) -> Iterator[Finished]:
     """Run each task on its languages, as `plan` gives them, one after the other.
 
@@ -155,11 +151,7 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
 
 
 def texts_of(
-    tasks: Sequence[str | Task],
-    *,
-    data: str | Path,
-    languages: Sequence[str] = (),
-    on_missing: Report | None = None,
+    tasks: Sequence[str | Task], *, data: str | Path, languages: Sequence[str] = (), on_missing: Report | None = None
 ) -> list[str]:
     """Every distinct text that the tasks would encode, in their order.
 

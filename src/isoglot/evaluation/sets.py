@@ -99,13 +99,12 @@ def in_split(
     task: str, names: Sequence[str], split: str, data: Path, languages: Sequence[str] = (), *, merge: bool = False
 ) -> dict[str, Source]:
     """The subsets of a split whose languages, except English beside another one, are all requested; see `sources`."""
-    parts = sources(task, names, data, merge=merge)
-    return {
-        subset: source
-        for (part, subset), source in parts.items()
-        if part == split
-        and all(among(code, languages) for code in {*source.part.languages} - {"eng"} or source.part.languages)
-    }
+    chosen = {}
+    for (part, subset), source in sources(task, names, data, merge=merge).items():
+        codes = {*source.part.languages} - {"eng"} or source.part.languages
+        if part == split and all(among(code, languages) for code in codes):
+            chosen[subset] = source
+    return chosen
 
 
 def sets_of(task: Task) -> tuple[str, ...]:

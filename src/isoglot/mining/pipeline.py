@@ -270,8 +270,8 @@ def mine(
 def _check_model(model: object) -> None:
     if not (model is None or isinstance(model, Model | str | Path)):
         advice = "isoglot.search.mine(x, y) pairs vectors" if isinstance(model, np.ndarray) else _EXAMPLE
-        kind = type(model).__name__
-        raise TypeError(f"mine(model, sources, targets) expects a model or its name first, not a {kind}; {advice}")
+        wanted = f"a model or a model's name first, not a {type(model).__name__}"
+        raise TypeError(f"mine(model, sources, targets) expects {wanted}; {advice}")
 
 
 def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:

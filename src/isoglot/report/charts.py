@@ -198,14 +198,9 @@ def alignment_uniformity(spots: Sequence[Spot]) -> str:
             while any(left < end and start < left + room and abs(line - low) < 9 for start, end, low in taken):
                 line += 1  # move it above the names that it would cover
             taken.append((left, left + room, line))
-            axes.annotate(
-                plain(spot.subset),
-                (spot.uniformity, spot.alignment),
-                (5 if right else -5, line - y - 3),
-                textcoords="offset points",
-                ha="left" if right else "right",
-                weight="bold" if spot.average else "normal",
-            )
+            offset, weight = (5 if right else -5, line - y - 3), "bold" if spot.average else "normal"
+            placing: dict[str, Any] = {"textcoords": "offset points", "ha": "left" if right else "right"}
+            axes.annotate(plain(spot.subset), (spot.uniformity, spot.alignment), offset, weight=weight, **placing)
         return data_uri(figure)
 
 

@@ -78,9 +78,7 @@ def find(task: str, names: Sequence[str], data: Path, *, languages: Sequence[str
 def load(pair: str, parts: tuple[Source, Source, Source], *, task: str) -> Split:
     """A split of a pair. Raises `EvaluationError` for files that cannot be used and an id of gold without sentence."""
     where, (code, english) = f"{task} {pair}", pair.split("-")
-    source, target = (
-        part.read(f"{where}, language {language}") for part, language in zip(parts, (code, english), strict=False)
-    )
+    source, target = parts[0].read(f"{where}, language {code}"), parts[1].read(f"{where}, language {english}")
     rows = [{row.id: place for place, row in enumerate(side)} for side in (source, target)]
     gold: dict[tuple[int, int], None] = {}
     for row in parts[2].read(where):
@@ -284,8 +282,8 @@ class Bitext(SetTask):
             result = neighbours(x, y, 1, metric="cosine")
             answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
             wrong = np.flatnonzero(answers != labels)
-            found = list(zip(wrong, answers[wrong], strict=True))
-            details = _worst(queries, corpus, found, dict(enumerate(labels)), result.forward_scores[wrong, 0])
+            found = list(zip(wrong.tolist(), answers[wrong].tolist(), strict=True))
+            details = _worst(queries, corpus, found, dict(enumerate(labels.tolist())), result.forward_scores[wrong, 0])
             for metric, items in zip(SEARCHED, _outcomes(labels, answers), strict=True):
                 yield metric.mean_of(self.name, pair, items, details=details)
                 details = ()

@@ -32,7 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,24 +139,15 @@ def probe(train: Floats, gold: Ids, groups: Sequence[str | int]) -> Classifier:
     return logistic(train, gold, strength=chosen_strength(train, gold, groups), iterations=ITERATIONS)
 
 
-def accuracy(
-    task: str,
-    subset: str,
-    outcome: Outcome,
-    *,
-    metric: Metric = ACCURACY,
-    item_set: str = "",
-    details: tuple[Detail, ...] = (),
-) -> Score:
+def accuracy(task: str, subset: str, outcome: Outcome, *, metric: Metric = ACCURACY, **more: Any) -> Score:
     """The share of right answers, mean over the classifiers; the items are the share of classifiers that were right.
 
-    The items are identified by their gold labels, or by another `item_set`.
+    `more` are further fields of the score. The items are identified by their gold labels, or by another `item_set`.
     """
     right = outcome.predicted == outcome.gold
     items = right.mean(axis=0, dtype=np.float64).astype(np.float32)
     value = float(right.mean(axis=1, dtype=np.float64).mean())
-    item_set = item_set or item_set_of(outcome.gold)
-    return metric.score(task, subset, value, len(items), items=items, item_set=item_set, details=details)
+    return metric.score(task, subset, value, len(items), items=items, **{"item_set": item_set_of(outcome.gold), **more})
 
 
 def _macro_f1(gold: Ids, predicted: Ids) -> float:

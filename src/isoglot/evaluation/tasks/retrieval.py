@@ -130,11 +130,8 @@ def warn_of_repeated(rows: Texts, side: int, *, where: str) -> bool:
     first, place = first_places(rows.texts(side)), rows.place(side)
     repeated = np.flatnonzero(first != np.arange(len(first)))
     if len(repeated):
-        _warn(
-            f"{where}: {place(repeated[0])} repeats the sentence of {place(first[repeated[0]])}; {len(repeated)} of "
-            f"{len(first)} rows do so, and of equal ones at most one is right in either direction, with any encoder; "
-            "remove them"
-        )
+        others = f"{len(repeated)} of {len(first)} rows do so, and of equal ones at most one can be right; remove them"
+        _warn(f"{where}: {place(repeated[0])} repeats the sentence of {place(first[repeated[0]])}; {others}")
     return bool(len(repeated))
 
 

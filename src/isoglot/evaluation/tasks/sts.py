@@ -154,16 +154,21 @@ def correlations(
         )  # fmt: skip
 
 
-def mistakes(pairs: Rows, items: Items) -> tuple[Detail, ...]:
-    """The ten pairs whose ranks by gold and by cosine differ most, worst first.
+def rank_errors(items: Items) -> NDArray[np.float64]:
+    """The rank (n,) of each pair by cosine less its rank by gold.
 
-    The difference is a share of the pairs: 0.5 is a pair that the cosine puts half the list nearer than people do,
-    and -0.5 the opposite.
+    It is a share of the pairs: 0.5 is a pair that the cosine puts half the list nearer than people do, and -0.5 the
+    opposite.
     """
     from scipy.stats import rankdata
 
     gold, cosine = (rankdata(column) for column in items.T)
-    differences = (cosine - gold) / len(items)
+    return np.asarray((cosine - gold) / len(items))
+
+
+def mistakes(pairs: Rows, items: Items) -> tuple[Detail, ...]:
+    """The ten pairs whose ranks by gold and by cosine differ most, worst first."""
+    differences = rank_errors(items)
 
     def row(at: int) -> tuple[str | float, ...]:
         texts = (text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..." for text in pairs[at].texts)

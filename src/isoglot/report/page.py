@@ -127,12 +127,9 @@ def page(
         parts = name, result.model, "" if version == __version__ else f"scores of isoglot {version}"
         lines.append(" · ".join(dict.fromkeys(filter(None, parts))))
     tasks = list(dict.fromkeys(score.task for result in results for score in result))
-    return charts.plain(
-        ENVIRONMENT.get_template("page.html").render(
-            title=title or title_of([*models], tasks), facts=facts(lines, list_names(tasks)), sections=sections,
-            comparison=comparison, several=len(models) > 1,
-        )
-    )  # fmt: skip
+    about = {"title": title or title_of([*models], tasks), "facts": facts(lines, list_names(tasks))}
+    template, several = ENVIRONMENT.get_template("page.html"), len(models) > 1
+    return charts.plain(template.render(about, sections=sections, comparison=comparison, several=several))
 
 
 def title_of(models: Sequence[str], tasks: Sequence[str]) -> str:

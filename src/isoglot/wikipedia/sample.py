@@ -30,12 +30,13 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_fields
 from isoglot.core.errors import RecipeError
 from isoglot.data.files import atomic_write
+from isoglot.data.readers.entities import SENTENCES, TABLE
 from isoglot.wikipedia.dump import Dump
 from isoglot.wikipedia.entities import has_types, labels_of, types_of
 from isoglot.wikipedia.shards import read_shards
 from isoglot.wikipedia.titles import key_of
 
-SENTENCES, ENTITIES, REPORT = "sentences.jsonl", "entities.tsv", "report.json"
+REPORT = "report.json"
 ONE_LANGUAGE, EACH_LANGUAGE = 1_000_000, 50_000  # instances sampled in the paper's two settings
 _SLACK = 1 << 18  # instances beyond twice the sample that are gathered before a cut
 
@@ -99,7 +100,7 @@ def write_choice(
                 used.update([row["entity"], *row["hard"]])
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     labels = labels_of(tables, used)
-    with atomic_write(output / ENTITIES) as file:
+    with atomic_write(output / TABLE) as file:
         for entity in sorted(used, key=lambda one: (-counts[one], one)):
             file.write(f"{entity}\t{counts[entity]}\t{' '.join(labels.get(entity, '').split())}\n")
     return {

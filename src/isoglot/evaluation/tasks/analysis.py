@@ -40,6 +40,7 @@ from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
 from isoglot.evaluation.plot import plane
 from isoglot.evaluation.sets import SetTask, Source, among, in_split, is_english
+from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.xsim import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit
@@ -65,7 +66,6 @@ SPREAD = Metric("cosine/std", "cosine", lower_is_better=True)
 DISTANCE = Metric("distance", "plain", lower_is_better=True, main=True)
 VARIANCE = Metric("variance/meaning", main=True), Metric("variance/language", lower_is_better=True)
 
-Doubles = NDArray[np.float64]
 Tables = Mapping[str, Doubles]
 
 
@@ -98,11 +98,9 @@ class Alignment(SetTask):
         for subset, parts in subsets.items():
             where = f"{self.name} {subset}"
             pairs = sts.join_rows(part.read(f"{self.name} {part.part.subset}") for part in parts)
-            first: dict[str, int] = {}
-            for row, text in enumerate([*pairs.texts(0), *pairs.texts(1)]):
-                first.setdefault(text, row)
+            distinct = np.unique(retrieval.first_places([*pairs.texts(0), *pairs.texts(1)]))
             positive = np.array(pairs.labels) >= POSITIVE
-            if len(first) < 2:
+            if len(distinct) < 2:
                 raise EvaluationError(f"{where}: all sentences are identical; use another set")
             if not positive.any():
                 problem = f"none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} to 5; add such pairs"
@@ -110,10 +108,10 @@ class Alignment(SetTask):
             tables = sts.embed_sides(encode, pairs, where=where, languages=sts.sides(subset))
             squares = alignment(*(table[positive] for table in tables)).astype(np.float32)
             yield ALIGNED[0].mean_of(self.name, subset, squares, item_set=item_set_of(pairs.labels))
-            yield ALIGNED[1].score(self.name, subset, uniformity(np.concatenate(tables)[[*first.values()]]), len(first))
+            yield ALIGNED[1].score(self.name, subset, uniformity(np.concatenate(tables)[distinct]), len(distinct))
 
 
-def alignment(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+def alignment(first: NDArray[Any], second: NDArray[Any]) -> Doubles:
     """Squared distances (N,) of unit vectors of N pairs (N, D): 0 to 4. Their mean is the alignment."""
     differences = unit(first) - unit(second)
     return np.asarray(np.einsum("nd,nd->n", differences, differences))

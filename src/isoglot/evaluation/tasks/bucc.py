@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, worst
+from isoglot.evaluation.base import Cells, Detail, Details, Encode, Metric, Score, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
+from isoglot.search.best import Floats, Ids
 from isoglot.search.blocks import Direction, Margin
 from isoglot.search.exact import neighbours
 from isoglot.search.pairs import Pairs, mine, sort_pairs
@@ -214,7 +215,7 @@ MINING: tuple[Mining, ...] = (
 )
 
 
-def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _distinct(side: Rows, repeated: str) -> tuple[Ids, NDArray[np.bool_]]:
     """The rows that take part, and of each of them whether its pairs count."""
     if repeated == "kept":
         return np.arange(len(side)), np.ones(len(side), np.bool_)
@@ -223,7 +224,7 @@ def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.
     return rows, np.array([counts[side[row].texts[0]] == 1 for row in rows], np.bool_)
 
 
-def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
+def _items(pairs: Pairs, split: Split) -> Floats:
     """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
     right = set(split.gold)
     hits = [pair in right for pair in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)]
@@ -231,7 +232,7 @@ def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
     return np.stack([np.bincount(side, minlength=len(split.source)) for side in sides], axis=1).astype(np.float32)
 
 
-def _mistakes(pairs: Pairs, split: Split) -> tuple[Detail, ...]:
+def _mistakes(pairs: Pairs, split: Split) -> Details:
     """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
     gold, mined = set(split.gold), list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
     wrong = [place for place, pair in enumerate(mined) if pair not in gold]
@@ -241,10 +242,10 @@ def _mistakes(pairs: Pairs, split: Split) -> tuple[Detail, ...]:
 
 def _worst(
     source: Rows, target: Rows, found: Sequence[tuple[int, int]], expected: Mapping[int, int], scores: NDArray[Any]
-) -> tuple[Detail, ...]:
+) -> Details:
     """The wrong pairs `found`, rows of both sides, of the best scores; `expected` are the targets of the sources."""
 
-    def row(at: int) -> tuple[str | float, ...]:
+    def row(at: int) -> Cells:
         query, answer = found[at]
         right = target[expected[query]].texts[0] if query in expected else ""
         return source[query].texts[0], target[answer].texts[0], right, float(scores[at])
@@ -295,7 +296,7 @@ BITEXT: tuple[Bitext, ...] = (  # on the files of BUCC, or on MTEB's copy
 )
 
 
-def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+def _outcomes(labels: Ids, answers: Ids) -> list[Floats]:
     """Of each query hit or miss, and precision, recall and F1 of its label; the means are the weighted averages."""
     from sklearn.metrics import precision_recall_fscore_support
 

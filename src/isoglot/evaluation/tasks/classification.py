@@ -39,10 +39,11 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, item_set_of, worst
+from isoglot.evaluation.base import Cells, Details, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources, words
-from isoglot.evaluation.tasks.linear import Floats, Ids, apply, best_layers
+from isoglot.evaluation.tasks.linear import apply, best_layers
 from isoglot.evaluation.vectors import embed, embed_rows
+from isoglot.search.best import Floats, Ids
 
 Label = str | int
 # Vectors (N, D) to predictions (N,), numbers of classes, and probabilities (N, K).
@@ -169,7 +170,7 @@ def scores_of(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[
         yield metric.score(task, subset, mean, len(outcome.gold))
 
 
-def mistakes(test: Rows, outcome: Outcome) -> tuple[Detail, ...]:
+def mistakes(test: Rows, outcome: Outcome) -> Details:
     """The worst mistakes of texts with labels, see `wrong_answers`."""
     names: dict[Label, str] = {}
     for row in test:
@@ -183,7 +184,7 @@ def wrong_answers(
     *,
     names: Mapping[Label, str] | None = None,
     labels: tuple[str, str] = ("gold", "predicted"),
-) -> tuple[Detail, ...]:
+) -> Details:
     """The most confident wrong answers of the mean probability, at most ten, the worst first; nothing without any.
 
     `texts` are the columns that show the N examples, `labels` the names of the columns of gold and predicted labels;
@@ -198,7 +199,7 @@ def wrong_answers(
         label = outcome.classes[number]
         return (names or {}).get(label, str(label))
 
-    def row(place: int) -> tuple[str | float, ...]:
+    def row(place: int) -> Cells:
         text = wrong[place]
         sides = (side[text] for side in texts.values())
         return *sides, name_class(outcome.gold[text]), name_class(best[text]), float(certainty[place])

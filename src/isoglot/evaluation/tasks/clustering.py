@@ -25,11 +25,11 @@ from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score
 from isoglot.evaluation.sets import SetTask, Source, words
 from isoglot.evaluation.vectors import embed_rows
+from isoglot.search.best import Ids
 
 SEEDS = (0, 1, 2)
 RESTARTS = 10
 
-Ints = NDArray[np.int64]
 METRICS = Metric("accuracy", main=True), Metric("purity/micro"), Metric("purity/macro"), Metric("v-measure")
 
 
@@ -82,7 +82,7 @@ class Partition(NamedTuple):
     v_measure: float
 
 
-def compare(gold: Ints, clusters: Ints) -> Partition:
+def compare(gold: Ids, clusters: Ids) -> Partition:
     """Compare classes (n,) with clusters (n,), both any whole numbers; see `Partition`."""
     from scipy.optimize import linear_sum_assignment
     from sklearn.metrics import v_measure_score
@@ -102,7 +102,7 @@ def compare(gold: Ints, clusters: Ints) -> Partition:
     )
 
 
-def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ints]:
+def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ids]:
     """The cluster (n,) of each vector (n, D), for each of `SEEDS`. The same vectors always give the same clusters.
 
     Where fewer than `count` vectors differ, fewer clusters are found. Their unit of length makes no difference.

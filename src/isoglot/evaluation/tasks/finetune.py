@@ -24,7 +24,7 @@ from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, gold_of
-from isoglot.evaluation.tasks.linear import Ids
+from isoglot.search.best import Ids
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

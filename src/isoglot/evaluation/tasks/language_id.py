@@ -20,8 +20,8 @@ from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score
 from isoglot.evaluation.sets import SetTask, Source, among, in_split
 from isoglot.evaluation.tasks import classification
-from isoglot.evaluation.tasks.linear import Floats, Ids
 from isoglot.evaluation.vectors import embed_rows
+from isoglot.search.best import Floats, Ids
 
 SETS = (("en", "de", "fr", "hi"), ("en", "tr", "ar", "bg"))
 PREMISES = 1000

@@ -28,7 +28,7 @@ from isoglot.data.files import locate
 from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Columns, Texts
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of, worst
+from isoglot.evaluation.base import BaseTask, Cells, Details, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, among, is_english, reading, words
 from isoglot.evaluation.vectors import embed_rows, unit
 from isoglot.search.best import Floats, Ids
@@ -208,7 +208,7 @@ class Retrieval(BaseTask):
 
 def cosine_mistakes(
     texts: Sequence[Sequence[str]], tables: Sequence[Floats], wrong: Ids, expected: Ids, answers: Ids
-) -> tuple[Detail, ...]:
+) -> Details:
     """The worst of W wrong answers by cosine, see `mistakes`; `tables` are the vectors of the texts of each side."""
 
     def cosines(others: Ids) -> Doubles:  # by parts, since the vectors of all in float64 take more than the tables
@@ -223,7 +223,7 @@ def cosine_mistakes(
 
 def mistakes(
     texts: Sequence[Sequence[str]], rows: tuple[Ids, Ids, Ids], scores: tuple[Doubles, Doubles], names: Sequence[str]
-) -> tuple[Detail, ...]:
+) -> Details:
     """The worst of W wrong answers, by how much they score above the expected one; nothing without any.
 
     `rows` (W,) are those of the sentences, on the first side, and of what was expected and found, on the second;
@@ -234,7 +234,7 @@ def mistakes(
     right, chosen = (score.round(6) for score in scores)
     above = (chosen - right).round(6)
 
-    def row(at: int) -> tuple[str | float, ...]:
+    def row(at: int) -> Cells:
         sentences = (side[places[at]] for side, places in zip((texts[0], texts[1], texts[1]), rows, strict=True))
         return *sentences, float(right[at]), float(chosen[at]), float(above[at])
 

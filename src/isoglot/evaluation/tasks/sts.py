@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, item_set_of, worst
+from isoglot.evaluation.base import Cells, Details, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, in_memory, in_split, words
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed_rows, unit
@@ -134,7 +134,7 @@ def embed_sides(
 
 
 def correlations(
-    task: str, subset: str, parts: Sequence[Items], ways: Sequence[str], *, details: tuple[Detail, ...] = ()
+    task: str, subset: str, parts: Sequence[Items], ways: Sequence[str], *, details: Details = ()
 ) -> Iterator[Score]:
     """The scores of gold against cosine, both correlations of the corpora of a set in each of the `ways`.
 
@@ -166,11 +166,11 @@ def rank_errors(items: Items) -> NDArray[np.float64]:
     return np.asarray((cosine - gold) / len(items))
 
 
-def mistakes(pairs: Rows, items: Items) -> tuple[Detail, ...]:
+def mistakes(pairs: Rows, items: Items) -> Details:
     """The ten pairs whose ranks by gold and by cosine differ most, worst first."""
     differences = rank_errors(items)
 
-    def row(at: int) -> tuple[str | float, ...]:
+    def row(at: int) -> Cells:
         texts = (text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..." for text in pairs[at].texts)
         return *texts, float(pairs.labels[at]), float(items[at, 1]), float(differences[at])
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
+from isoglot.evaluation.base import BaseTask, Details, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places, mistakes
 from isoglot.evaluation.vectors import embed_rows, unit
@@ -225,9 +225,7 @@ def _metrics(margin: Margin) -> tuple[Metric, Metric]:
     return by_text, replace(by_text, name=f"error-by-index/{margin}", main=False)
 
 
-def _margin_mistakes(
-    sides: tuple[_Side, _Side], near: Near, answers: Ids, values: Doubles, margin: Margin
-) -> tuple[Detail, ...]:
+def _margin_mistakes(sides: tuple[_Side, _Side], near: Near, answers: Ids, values: Doubles, margin: Margin) -> Details:
     """Sentences that found (N,) another text than their translation's; `values` (N,) are the margins of that."""
     wrong = np.flatnonzero(answers != sides[1].firsts)
     x, y = (unit(side.vectors[wrong]) for side in sides)

@@ -266,7 +266,7 @@ class FewShot(Labelled):
         """The scores of each language."""
         for code, parts in subsets.items():
             if len(parts) < 2:
-                raise EvaluationError(f"{self.name} {code}, split train: the folder has no train split for {code}")
+                raise EvaluationError(f"{self.name} {code}, split train: data has no train split for {code}; add it")
             (train, at_train), (test, at_test) = map(self.read, parts)
             classes = classes_of(train, at_train)
             gold, expected = (gold_of(part, classes, where=at_test) for part in (train, test))

@@ -125,10 +125,12 @@ def _split(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 def _claim(folder: Path, made_of: dict[str, Any]) -> None:
     """Record the origin of the vectors in the folder, or raise if it contains other vectors."""
-    note, has_vectors = folder / NOTE, any(folder.glob("*.npy"))
-    recorded = read_record(note)  # after the vectors were looked for: another job writes it before them
-    if recorded is None and has_vectors:
-        raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
+    note = folder / NOTE
+    recorded = read_record(note)
+    if recorded is None and any(folder.glob("*.npy")):
+        recorded = read_record(note)  # another job may have made both meanwhile
+        if recorded is None:
+            raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
     if recorded is None:
         write_record(note, made_of)
     elif changed := differences(made_of, recorded):

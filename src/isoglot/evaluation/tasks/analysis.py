@@ -103,7 +103,7 @@ class Alignment(SetTask):
             if len(distinct) < 2:
                 raise EvaluationError(f"{where}: all sentences are identical; use another set")
             if not positive.any():
-                problem = f"none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} to 5; add such pairs"
+                problem = f"none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} or more; add some"
                 raise EvaluationError(f"{where}: {problem}")
             tables = sts.embed_sides(encode, pairs, where=where, languages=sts.sides(subset))
             squares = alignment(*(table[positive] for table in tables)).astype(np.float32)

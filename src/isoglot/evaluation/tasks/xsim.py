@@ -95,8 +95,9 @@ def check_aligned(texts: tuple[Rows, Rows], *, where: str) -> None:
     if ids[0].keys() == ids[1].keys():
         return
     first = min(ids[0].keys() ^ ids[1].keys())
-    sizes, lone = f"{len(texts[0])} and {len(texts[1])} sentences", ids[first in ids[1]][first].places[0]
-    raise EvaluationError(f"{where}: there are {sizes}, the first without a partner at {lone}; get both again")
+    file, _, line = ids[first in ids[1]][first].places[0].rpartition(":")
+    sizes = f"there are {len(texts[0])} and {len(texts[1])} sentences"
+    raise EvaluationError(f"{where}: {sizes}; the first without a partner is line {line} of {file}; get both again")
 
 
 NTREX_MIDDLE = 971  # the first line of document 62 of 123: no document is in both halves

@@ -79,8 +79,8 @@ class LanguageId(SetTask):
         english, translated = (tests[one].read(where) for one in ("en", code))
         if len(english) != len(translated):
             sizes = f"test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(translated)}"
-            first = min(len(english), len(translated)) + 1
-            raise EvaluationError(f"{where}: {sizes}: not translations from line {first} on; get both files again")
+            line = min(len(english), len(translated)) + 1
+            raise EvaluationError(f"{where}: {sizes}: not translations from line {line} on; get both files again")
         first = {premise: row for row, premise in reversed(list(enumerate(english.texts())))}
         taken = Rows(translated[row] for row in sorted(first.values())[:PREMISES])
         if len(taken) < 2:

@@ -21,6 +21,8 @@ from isoglot.data.sets.importers import IMPORTERS
 
 __all__ = ["BaseTask", "Detail", "Encode", "Metric", "Score", "Task", "averages", "item_set_of", "worst"]
 
+Cells = tuple[str | float, ...]
+Details = tuple[Detail, ...]
 # Vectors (N, D) of N texts, in their order. Dropout is off: the same text always gives the same vector.
 Encode = Callable[[Sequence[str]], NDArray[Any]]
 
@@ -127,9 +129,7 @@ def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None
     return means
 
 
-def worst(
-    columns: Sequence[str], badness: NDArray[Any], row: Callable[[int], tuple[str | float, ...]]
-) -> tuple[Detail, ...]:
+def worst(columns: Sequence[str], badness: NDArray[Any], row: Callable[[int], Cells]) -> Details:
     """The table of the mistakes numbered 0 to W - 1, at most ten, by their `badness` (W,) and then their number.
 
     `row` gives the cells of one. Nothing without any.

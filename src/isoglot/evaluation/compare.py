@@ -24,13 +24,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.arguments import NonNegativeInt, Range, check_arguments
 from isoglot.core.errors import EvaluationError, naming_extras
-from isoglot.core.errors import quote as in_words
 from isoglot.core.score import Score, Unit
 from isoglot.data.files import atomic_write
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
@@ -52,7 +51,6 @@ REASONS = {
     "no spread": "the difference is the same for all seeds",
 }
 _WAYS = {"better": True, "worse": False}
-_MOST_RESAMPLES = 10**7  # which are kept in memory
 
 Interval = tuple[float, float]
 System = str | Path | Scores | Iterable[Score]
@@ -147,10 +145,9 @@ class Table:
         differences = [row.differences[place] for row in self.rows if not row.average]
         counts = {name: sum(one.better is way for one in differences) for name, way in _WAYS.items()}
         counts["equal"] = sum(one.better is None for one in differences)
-        return counts | {
-            f"{name}, significantly": sum(one.better is way and one.significant for one in differences)
-            for name, way in _WAYS.items()
-        }
+        for name, way in _WAYS.items():
+            counts[f"{name}, significantly"] = sum(one.better is way and one.significant for one in differences)
+        return counts
 
     def grid(self, systems: Sequence[str]) -> Grid:
         """The table for people: of each system its value, its difference from the first and the p-value of that.
@@ -164,11 +161,8 @@ class Table:
         lower = {row.lower_is_better for row in self.rows}
         rows = []
         for row in self.rows:
-            cells = [
-                row.subset + " ↓" * (row.lower_is_better and len(lower) > 1),
-                size_of(row.n, row.over),
-                spread(row.values[0], row.unit),
-            ]
+            name = row.subset + " ↓" * (row.lower_is_better and len(lower) > 1)
+            cells = [name, size_of(row.n, row.over), spread(row.values[0], row.unit)]
             if not row.differences:
                 cells.append(_interval(row.values[0].interval, row.unit).strip() or row.untested)
             for place, (value, difference) in enumerate(zip(row.values[1:], row.differences, strict=True)):
@@ -276,9 +270,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `compare.json`."""
-        record: dict[str, Any] = {
-            name: getattr(self, name) for name in ("systems", "seeds", "resamples", "seed", "left_out")
-        }
+        names = "systems", "seeds", "resamples", "seed", "left_out"
+        record: dict[str, Any] = {name: getattr(self, name) for name in names}
         record["tables"] = [asdict(table) for table in self.tables]
         for entry, table in zip(record["tables"], self.tables, strict=True):
             entry["tallies"] = {name: table.tally(place) for place, name in enumerate(self.systems[1:])}
@@ -322,7 +315,7 @@ def compare(
     tasks: Sequence[str] = (),
     metrics: Sequence[str] = (),
     columns: Sequence[Column] = (),
-    resamples: PositiveInt = 2000,
+    resamples: Annotated[int, Range(1, 10**7)] = 2000,  # they are kept in memory
     seed: NonNegativeInt = 0,
 ) -> Comparison:
     """Compare systems on the same test items; the first is the base. One alone has its intervals.
@@ -342,8 +335,6 @@ def compare(
     that cannot be read, and when nothing can be compared; `ValueError` unless there is a name for each; `TypeError` for
     a system of another type.
     """
-    if resamples > _MOST_RESAMPLES:
-        raise ValueError(f"resamples is {in_words(resamples)}; pass a number from 1 to {_MOST_RESAMPLES:,}")
     runs = _name_systems(systems, names if names is None else [*names])
     labels = list(runs)
     work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)
@@ -401,16 +392,12 @@ def _results(label: str, system: System) -> Scores:
         parts = [read_results(part) for part in parts_of(system)]
         tasks = Counter(task for part in parts for task in dict.fromkeys(score.task for score in part))
         if twice := [task for task, count in tasks.items() if count > 1]:
-            raise EvaluationError(
-                f"{label}: {twice[0]} is in two of the joined results; join results of different tasks"
-            )
+            raise EvaluationError(f"{label}: {twice[0]} is in two of the joined results; join those of different tasks")
         joined = Scores((score for part in parts for score in part), label, parts[0].settings)
         return parts[0] if len(parts) == 1 else joined
     scores = tuple(system) if isinstance(system, Iterable) else (system,)
     if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
-        raise TypeError(
-            f"{label}: expected a result of isoglot.evaluate or a folder of results, not {type(wrong[0]).__name__}"
-        )
+        raise TypeError(f"{label}: expected Scores or a folder of results, not {type(wrong[0]).__name__}")
     return Scores(scores, label)
 
 
@@ -627,9 +614,8 @@ def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
 
     def fill(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
-        return replace(
-            score, items=np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32), item_set=item_set
-        )
+        mean = np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32)
+        return replace(score, items=mean, item_set=item_set)
 
     return [[fill(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
 
@@ -644,11 +630,9 @@ def _sample_items(group: Group, *, resamples: int, permutations: int, seed: int)
     stream = [seed, zlib.crc32(f"{first.task}\n{item_set or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
     every, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
-    values = bootstrap(every, first.statistic, resamples=resamples, seed=stream, shared=bool(item_set))
-    null = [
-        permutation(tables[0], other, first.statistic, permutations=permutations, seed=stream, shared=bool(item_set))
-        for other in tables[1:]
-    ]
+    how: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": bool(item_set)}
+    values = bootstrap(every, resamples=resamples, **how)
+    null = [permutation(tables[0], other, permutations=permutations, **how) for other in tables[1:]]
     means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])
     return Samples(means, np.stack(null) if null else np.empty((0, permutations)))
 

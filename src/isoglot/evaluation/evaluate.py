@@ -22,7 +22,7 @@ from isoglot.data.languages import canonical_list
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
-from isoglot.evaluation.run import function, plan, run_tasks
+from isoglot.evaluation.run import Planned, function, plan, run_tasks
 from isoglot.evaluation.scores import Scores, check_folder
 from isoglot.evaluation.suites import SUITES, lacking
 from isoglot.evaluation.tasks.retrieval import Retrieval
@@ -98,9 +98,8 @@ def evaluate(
             raise EvaluationError(f"{label}: {error}") from error
     scores = Scores((), name or (str(model) if isinstance(model, str | Path) else label), settings)
     suites = dict.fromkeys(entry for entry in asked if isinstance(entry, str) and entry in SUITES)
-    scores.named = tuple(
-        entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
-    )
+    every = [*asked, *(task for task, _ in in_memory)]
+    scores.named = tuple(entry if isinstance(entry, str) else entry.name for entry in every)
     root = Path(data) if data is not None else environment.data_folder()
     encode = opened
     if not isinstance(opened, Model) and hasattr(opened, "encode"):  # of another library, such as sentence-transformers
@@ -111,7 +110,7 @@ def evaluate(
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
-            _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
+            _collect(scores, vectors, planned, root, skip_missing, report)
         finally:  # an error, Ctrl-C or SIGTERM loses no finished task
             scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
             if output is not None and scores:
@@ -125,29 +124,19 @@ def evaluate(
 def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     """The tasks as a list. Raises TypeError for anything but a model, and names or objects of tasks."""
     if not isinstance(model, str | Path | Model) and not callable(model) and not hasattr(model, "encode"):
-        raise TypeError(
-            f"model is of type {type(model).__name__}; pass a model, a name or folder, or a function from a list of "
-            "N texts to an array (N, D)"
-        )
+        wanted = "a model, a name or folder, or a function from a list of N texts to an array (N, D)"
+        raise TypeError(f"model is of type {type(model).__name__}; pass {wanted}")
     several = isinstance(tasks, Iterable) and not isinstance(tasks, str) and not hasattr(tasks, "run")
     asked = [*tasks] if several else [] if tasks is None else [tasks]
     for task in asked:
         if not isinstance(task, str) and not hasattr(task, "run"):
-            raise TypeError(
-                f"tasks contains {quote(task)}; pass names of tasks or Task objects, translations as pairs=, and rows "
-                "(sentence, sentence, gold) as sts="
-            )
+            wanted = "names of tasks or Task objects, translations as pairs=, and rated pairs as sts="
+            raise TypeError(f"tasks contains {quote(task)}; pass {wanted}")
     return asked
 
 
 def _collect(
-    scores: Scores,
-    vectors: Remembered,
-    tasks: Sequence[tuple[Task, Sequence[str]]],
-    data: Path,
-    *,
-    skip_missing: bool,
-    report: Report | None,
+    scores: Scores, vectors: Remembered, tasks: Sequence[Planned], data: Path, skip_missing: bool, report: Report | None
 ) -> None:
     """Add the scores of the tasks to `scores`, one task after the other."""
     say = report or (lambda _: None)
@@ -179,17 +168,16 @@ def describe(model: Any) -> tuple[str, dict[str, Setting]]:
     return model.name or type(model).__name__, settings | basics
 
 
-def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Task, Sequence[str]]]:
-    """The tasks on data in memory, each with the languages that it is restricted to."""
-    tasks: list[tuple[Task, Sequence[str]]] = []
+def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]:
+    """The tasks on data in memory."""
+    tasks: list[Planned] = []
     if pairs is not None:
         groups = tuple(groups_of(pairs, languages or None))
         if not groups:
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
         if number := short_row(groups):
             where = f" in {', '.join(languages)}" if languages else ""
-            problem = f"needs a sentence and its translation{where}; complete or remove the row"
-            raise EvaluationError(f"row {number} of pairs {problem}")
+            raise EvaluationError(f"row {number} of pairs needs a sentence and its translation{where}; complete it")
         named = all(len(set(group.langs)) == len(group.langs) for group in groups)
         if not named:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
@@ -206,22 +194,17 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Ta
 
 def _read_rated(rows: Any) -> Iterator[tuple[str, str, float]]:
     """Rows (sentence, sentence, gold) of a list of such rows, or of data with such columns."""
-    gold: Any
     columns = isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")
     if isinstance(rows, str) or not (columns or isinstance(rows, Iterable)):
         raise TypeError(f"sts is of type {type(rows).__name__}; pass rows (sentence, sentence, gold)")
     for number, row in enumerate(groups_of(rows) if columns else rows, 1):
         if columns:
-            gold = next((row.extras[name] for name in ("score", "gold", "label") if name in row.extras), None)
-            texts, fits = row.texts, len(row.texts) == 2 and isinstance(gold, int | float)
-        else:
-            fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
-            fits = fits and not isinstance(row[2], str | bool | None)
-            texts, gold = (row[:2], row[2]) if fits else ((), None)
-        if not fits:
-            problem = f" is {quote(row)}; pass rows (sentence, sentence, gold)"
-            problem = ": expected the columns sentence1, sentence2 and score" if columns else problem
-            raise TypeError(f"row {number} of sts{problem}")
-        if not math.isfinite(gold):
-            raise TypeError(f"row {number} of sts has the score {gold}; leave the row out or give its score")
-        yield texts[0], texts[1], float(gold)
+            gold = [row.extras[name] for name in ("score", "gold", "label") if name in row.extras]
+            row = *row.texts, *gold[:1]
+        fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
+        if not fits or isinstance(row[2], str | bool | tuple | None):
+            wanted = "the columns sentence1, sentence2 and score" if columns else "rows (sentence, sentence, gold)"
+            raise TypeError(f"row {number} of sts is {quote(row)}; pass {wanted}")
+        if not math.isfinite(row[2]):
+            raise TypeError(f"row {number} of sts has the score {row[2]}; leave the row out or give its score")
+        yield row[0], row[1], float(row[2])

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from isoglot.core.errors import EvaluationError, nearest
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, Sts, read_pairs
+from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, Sts, rank_errors, read_pairs
 from isoglot.report.tables import Grid
 
 
@@ -51,10 +50,7 @@ def examples(
     for items in (table for runs in tables for table in runs):
         if len(items) != len(pairs) or not np.allclose(items[:, 0], np.asarray(pairs.labels, np.float32)):
             raise EvaluationError(f"{task} {subset}: the pairs in {data} are not those of the results; pass their data")
-    errors = [
-        np.mean([(rankdata(items[:, 1]) - rankdata(items[:, 0])) / len(items) for items in runs], axis=0)
-        for runs in tables
-    ]
+    errors = [np.mean([rank_errors(items) for items in runs], axis=0) for runs in tables]
     cosines = [np.mean([items[:, 1] for items in runs], axis=0) for runs in tables]
     change = np.abs(errors[1]) - np.abs(errors[0])
     order = np.argsort(change, kind="stable")

@@ -144,16 +144,12 @@ def _entries(at: MtebTask, scores: Sequence[Score]) -> list[dict[str, Any]]:
         subset = _subset(at, score.subset)
         if subset is not None and score.metric in at.fields and score.n == at.items(subset):
             values.setdefault(subset, {})[at.fields[score.metric]] = score.value
-    return [
-        {
-            **metrics,
-            "main_score": metrics[main],
-            "hf_subset": subset,
-            "languages": list(at.subsets[subset]) if at.subsets else [subset.replace("_", "-")],
-        }
-        for subset, metrics in values.items()
-        if main in metrics
-    ]
+    entries = []
+    for subset, metrics in values.items():
+        if main in metrics:
+            languages = list(at.subsets[subset]) if at.subsets else [subset.replace("_", "-")]
+            entries.append({**metrics, "main_score": metrics[main], "hf_subset": subset, "languages": languages})
+    return entries
 
 
 def _subset(at: MtebTask, ours: str) -> str | None:

@@ -149,37 +149,24 @@ class SentenceMap:
             drawing.add_scatter(
                 x=[x for start, end in rays for x in (start[0], end[0], None)],
                 y=[y for start, end in rays for y in (start[1], end[1], None)],
-                mode="lines",
-                line={"color": "#999999", "width": 1},
-                opacity=1 if len(centres) <= 300 else 0.35,
-                hoverinfo="skip",
-                showlegend=False,
-                **entry,
-            )
+                mode="lines", line={"color": "#999999", "width": 1}, opacity=1 if len(centres) <= 300 else 0.35,
+                hoverinfo="skip", showlegend=False, **entry,
+            )  # fmt: skip
+            symbol, edge = _SYMBOLS[place % len(_SYMBOLS)], {"color": "white", "width": 0.5}
             drawing.add_scatter(
-                x=self.places[members, 0],
-                y=self.places[members, 1],
-                mode="markers",
-                marker={"color": style(place)["color"], "symbol": _SYMBOLS[place % len(_SYMBOLS)], "size": size}
-                | {"line": {"color": "white", "width": 0.5}, "opacity": 1},
-                hovertext=[_hover(self.sentences, member, groups) for member in members],
-                hoverinfo="text",
-                customdata=[plain(self.sentences[member].text) for member in members],
-                **entry,
-            )
-        axis = {"visible": False, "range": [-0.04, 1.04]}
+                x=self.places[members, 0], y=self.places[members, 1], mode="markers",
+                marker={"color": style(place)["color"], "symbol": symbol, "size": size, "line": edge, "opacity": 1},
+                hovertext=[_hover(self.sentences, member, groups) for member in members], hoverinfo="text",
+                customdata=[plain(self.sentences[member].text) for member in members], **entry,
+            )  # fmt: skip
+        axis, clear = {"visible": False, "range": [-0.04, 1.04]}, "rgba(0,0,0,0)"
         drawing.update_layout(
-            template="plotly_white",
-            paper_bgcolor="rgba(0,0,0,0)",  # the page has a light and a dark theme
-            plot_bgcolor="rgba(0,0,0,0)",
-            dragmode="pan",
+            template="plotly_white", paper_bgcolor=clear, plot_bgcolor=clear,  # the page has a light and a dark theme
+            dragmode="pan", xaxis=axis, yaxis=axis | {"scaleanchor": "x"}, margin=dict.fromkeys("lrtb", 0),
             hoverlabel={"align": "left", "bgcolor": "white", "font": {"size": 14}},
             legend={"orientation": "h", "yanchor": "top", "y": 0, "font": {"size": 14}},
-            margin={"l": 0, "r": 0, "t": 0, "b": 0},
-            modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#999999", "activecolor": charts.COLOURS[0]},
-            xaxis=axis,
-            yaxis=axis | {"scaleanchor": "x"},
-        )
+            modebar={"bgcolor": clear, "color": "#999999", "activecolor": charts.COLOURS[0]},
+        )  # fmt: skip
         return drawing
 
     def _document(self) -> str:
@@ -226,9 +213,7 @@ class Chosen:
         for each group.
         """
         if labels is not None and len(labels) != self.groups_total:
-            raise EvaluationError(
-                f"labels: {len(labels):,} for {self.groups_total:,} groups of sentences; pass one for each, in order"
-            )
+            raise EvaluationError(f"labels: {len(labels):,} for {self.groups_total:,} groups; pass one for each")
         sentences = []
         for number, _, group in self.groups:
             label = labels[number] if labels is not None else None if color == "language" else _extra(group, color)
@@ -307,9 +292,7 @@ def _umap(points: Plane) -> Plane:
     try:
         module: Any = importlib.import_module("umap")
     except ImportError as error:
-        raise EvaluationError(
-            'UMAP needs the package umap-learn: pip install "isoglot[umap]", or use the method tsne'
-        ) from error
+        raise EvaluationError('umap needs umap-learn: pip install "isoglot[umap]", or use the method tsne') from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # UMAP warns that a seed implies one thread
         layout = module.UMAP(n_neighbors=min(15, len(points) - 1), random_state=0, n_jobs=1)
@@ -378,10 +361,8 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
 def _extra(group: Group, name: str) -> str:
     if name not in group.extras:
         extras = ", ".join(group.extras) or "none"
-        raise EvaluationError(
-            f"cannot colour by {name!r}: the group of {group.texts[0][:40]!r} has no such extra (it has: {extras}); "
-            "colour by language, or pass labels"
-        )
+        where = f"cannot colour by {name!r}: the group of {group.texts[0][:40]!r}"
+        raise EvaluationError(f"{where} has the extras: {extras}; colour by language, or pass labels")
     value = group.extras[name]
     return f"{value:g}" if isinstance(value, (int, float)) else " ".join(f"{part:g}" for part in value)
 

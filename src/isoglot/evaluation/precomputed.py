@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from isoglot.core import environment
 from isoglot.core.errors import CorpusError, EvaluationError
+from isoglot.core.progress import Report
 from isoglot.data.files import atomic_write, check_output
 from isoglot.data.formats import read_texts
 from isoglot.data.vectors import open_table, require_finite
@@ -25,7 +26,7 @@ def export_texts(
     *,
     data: str | Path | None = None,
     languages: Sequence[str] = (),
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
 ) -> int:
     """Write every text that the tasks would encode, one JSON string per line, for `Precomputed`; how many there are.
 
@@ -59,25 +60,20 @@ class Precomputed:
         except CorpusError as error:
             raise EvaluationError(str(error)) from error
         if len(self._table) != len(listed):
-            raise EvaluationError(
-                f"{vectors}: has shape {self._table.shape} for the {len(listed)} lines of {texts}; encode them again"
-            )
+            shape = self._table.shape
+            raise EvaluationError(f"{vectors}: has shape {shape} for {len(listed)} lines of {texts}; encode them again")
         self._places: dict[str, int] = {}
         for row, text in enumerate(listed):
             first = self._places.setdefault(text, row)
             if first != row and not np.array_equal(self._table[first], self._table[row]):
-                raise EvaluationError(
-                    f"{texts}: lines {first + 1} and {row + 1} are the same text, and their rows of {vectors} differ; "
-                    "encode without dropout"
-                )
+                lines = f"{texts}: lines {first + 1} and {row + 1}"
+                raise EvaluationError(f"{lines} are equal, and their rows of {vectors} differ; encode without dropout")
 
     def __call__(self, texts: Sequence[str]) -> NDArray[Any]:
         """Vectors (N, D) of N texts, in their order."""
         missing = [text for text in texts if text not in self._places]
         if missing:
-            raise EvaluationError(
-                f"{self.texts} lacks {len(missing)} of {len(texts)} texts, the first {missing[0][:60]!r}; write all "
-                "that the tasks need with --write-texts and encode those"
-            )
+            lacks = f"lacks {len(missing)} of {len(texts)} texts, the first {missing[0][:60]!r}"
+            raise EvaluationError(f"{self.texts} {lacks}; encode all that --write-texts writes")
         rows = [self._places[text] for text in texts]
         return np.asarray(self._table[rows]).reshape(len(texts), self._table.shape[1])

@@ -99,12 +99,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     The probability that any true null hypothesis is rejected at 0.05 is at most 0.05 under any dependence: languages
     share one model, and often one English side. It is never weaker than Bonferroni's correction.
     """
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    corrected, largest = [0.0] * len(p_values), 0.0
-    for tested, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - tested) * p_values[place]))
-        corrected[place] = largest
-    return corrected
+    values, order = np.asarray(p_values, np.float64), np.argsort(p_values, kind="stable")
+    corrected = np.empty(len(values))
+    corrected[order] = np.maximum.accumulate(np.minimum(1, np.arange(len(values), 0, -1) * values[order]))
+    return [float(p) for p in corrected]
 
 
 def _exchangeable(table: NDArray[Any], statistic: str) -> Doubles:

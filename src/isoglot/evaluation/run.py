@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -25,6 +25,8 @@ from isoglot.evaluation.vectors import Remembered
 from isoglot.model import Model
 from isoglot.model.base import cache_key
 
+Planned = tuple[Task, Sequence[str]]  # a task and the languages it is restricted to; none: all
+
 
 class Finished(NamedTuple):
     """A finished task: its scores, its duration in seconds, and the part of that spent encoding."""
@@ -36,11 +38,7 @@ class Finished(NamedTuple):
 
 
 def run_tasks(
-    vectors: Remembered,
-    tasks: Iterable[tuple[Task, Sequence[str]]],
-    *,
-    data: Path,
-    on_missing: Callable[[str], None] | None = None,
+    vectors: Remembered, tasks: Iterable[Planned], *, data: Path, on_missing: Report | None = None
 ) -> Iterator[Finished]:
     """Run each task on its languages, as `plan` gives them, one after the other.
 
@@ -60,7 +58,7 @@ def run_tasks(
 
 
 def _find_data(
-    tasks: Iterable[tuple[Task, Sequence[str]]], data: Path, report: Report
+    tasks: Iterable[Planned], data: Path, report: Report
 ) -> Iterator[tuple[Task, Sequence[str], tuple[str, ...]]]:
     """The tasks that have data, with their languages and subsets; `report` gets a line for whatever is missing."""
     for task, languages in tasks:
@@ -153,11 +151,7 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
 
 
 def texts_of(
-    tasks: Sequence[str | Task],
-    *,
-    data: str | Path,
-    languages: Sequence[str] = (),
-    on_missing: Callable[[str], None] | None = None,
+    tasks: Sequence[str | Task], *, data: str | Path, languages: Sequence[str] = (), on_missing: Report | None = None
 ) -> list[str]:
     """Every distinct text that the tasks would encode, in their order.
 

@@ -32,14 +32,12 @@ from isoglot.core.errors import EvaluationError, nearest
 from isoglot.core.score import Detail, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_output, exclusive, read_record
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.suites import SUITES, by_key, by_suite
+from isoglot.evaluation.suites import SUITES, Key, by_key, by_suite
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
 
 if TYPE_CHECKING:
     import pandas
-
-Name = tuple[str, str, str]  # task, subset, metric
 
 _MTEB = Path("mteb/results")  # mteb expects the second one in its results folder
 _FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "results.tex", "page.html")
@@ -178,13 +176,18 @@ _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _Int = Annotated[int, Field(ge=-(10**308), le=10**308)]  # that a float can hold
 
 
-class _Record(BaseModel):
-    """A score in `results.json`."""
+class _Named(BaseModel):
+    """What identifies a score."""
 
     model_config = _STRICT
     task: str
     subset: str
     metric: str
+
+
+class _Record(_Named):
+    """A score in `results.json`."""
+
     value: float
     n: Annotated[int, Field(ge=0, lt=2**63)]
     over: list[str] = []
@@ -208,13 +211,9 @@ class _File(BaseModel):
     settings: dict[str, str | bool | _Int | float | None] = {}
 
 
-class _Table(BaseModel):
+class _Table(_Named):
     """A line of `details.jsonl`."""
 
-    model_config = _STRICT
-    task: str
-    subset: str
-    metric: str
     kind: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str | _Int | float, ...], ...]
@@ -275,8 +274,7 @@ def read_results(path: str | Path) -> Scores:
     Items and details are filled in where their files exist. Raises `EvaluationError` with the file and the place in
     it, also for items that do not give the scores next to them.
     """
-    path = Path(path)
-    file = path / "results.json" if path.is_dir() else path
+    file, *neighbours = files_of(Path(path))
     if file.exists() and not file.is_file():  # a device may have no end
         raise EvaluationError(f"{file}: is not a regular file; pass a folder of results")
     try:
@@ -288,8 +286,8 @@ def read_results(path: str | Path) -> Scores:
         raise EvaluationError(f"{file}{line}: {problem}; pass a file written by `isoglot evaluate`") from error
     scores = tuple(record.score() for record in content.scores)
     _require_a_tree(scores, file)
-    if file.name == "results.json":
-        scores = _add_neighbours(scores, file.parent)
+    if neighbours:
+        scores = _add_neighbours(scores, *neighbours)
     return Scores(scores, content.model, content.settings)
 
 
@@ -305,10 +303,8 @@ def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
         try:
             TopologicalSorter(subsets).prepare()
         except CycleError as error:
-            circle = ", ".join(error.args[1])
-            raise EvaluationError(
-                f"{file}: {task} {metric}: averages over each other: {circle}; evaluate again"
-            ) from None
+            problem = f"averages over each other: {', '.join(error.args[1])}"
+            raise EvaluationError(f"{file}: {task} {metric}: {problem}; evaluate again") from None
 
 
 def _first_problem(error: ValidationError) -> tuple[str, str]:
@@ -322,8 +318,8 @@ def _first_problem(error: ValidationError) -> tuple[str, str]:
     return "", f"{where} is {fault}".lstrip()
 
 
-def _add_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...]:
-    items, details = _read_items(folder / "items.npz"), _read_details(folder / "details.jsonl")
+def _add_neighbours(scores: tuple[Score, ...], file: Path, of_details: Path) -> tuple[Score, ...]:
+    items, details = _read_items(file), _read_details(of_details)
     filled = []
     for score in scores:
         table = items.get(_name(score))
@@ -332,15 +328,13 @@ def _add_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...
             table.shape != (score.n, *columns)
             or (score.n and not abs(STATISTICS[score.statistic](table) - score.value) <= _DRIFT)
         ):
-            raise EvaluationError(
-                f"{folder / 'items.npz'}: the items of {' '.join(_name(score))} do not match its score in "
-                "results.json; the files are from different evaluations: evaluate again"
-            )
+            problem = f"the items of {' '.join(_name(score))} do not match its score in results.json; evaluate again"
+            raise EvaluationError(f"{file}: {problem}")
         filled.append(replace(score, items=table, details=details.get(_name(score), ())))
     return tuple(filled)
 
 
-def _name(score: Score) -> Name:
+def _name(score: Score) -> Key:
     return score.task, score.subset, score.metric
 
 
@@ -364,7 +358,7 @@ def _compact(score: Score) -> NDArray[Any]:
     return table.astype(np.uint8) if np.isin(table, (0, 1)).all() else table
 
 
-def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
+def _read_items(path: Path) -> dict[Key, NDArray[np.float32]]:
     if not path.exists():
         return {}
     try:
@@ -375,8 +369,8 @@ def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
         raise EvaluationError(f"{path}: cannot be read as items ({error}); remove it, or evaluate again") from error
 
 
-def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
-    details: dict[Name, tuple[Detail, ...]] = {}
+def _read_details(path: Path) -> dict[Key, tuple[Detail, ...]]:
+    details: dict[Key, tuple[Detail, ...]] = {}
     if not path.exists():
         return details
     try:

@@ -11,7 +11,8 @@ copies of it (`docs/data.md`). Tasks on the user's own files have none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,15 @@ def cache() -> Path:
     return cache_folder() / "sets"
 
 
+@contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Raise `EvaluationError`, opened by `where` (task, subset), for files that cannot be used."""
+    try:
+        yield
+    except CorpusError as error:
+        raise EvaluationError(f"{where}: {error}") from error
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """A part of the set called `name`."""
@@ -41,10 +51,8 @@ class Source:
 
     def read(self, where: str) -> Rows:
         """Its rows, at least one. Raises `EvaluationError`; `where` (task, subset) opens the message."""
-        try:
+        with reading(where):
             return read(self.name, self.part, cache=cache())
-        except CorpusError as error:
-            raise EvaluationError(f"{where}: {error}") from error
 
 
 def in_memory(subset: str, rows: Rows) -> Source:
@@ -61,12 +69,10 @@ def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False)
     for name in names:
         if parts_of_sets and not merge:
             break
-        try:
+        with reading(task):
             for key, part in find_parts(name, data).items():
                 parts_of_sets.setdefault(key, Source(name, part))
                 collect(part.files)
-        except CorpusError as error:
-            raise EvaluationError(f"{task}: {error}") from error
     return parts_of_sets
 
 
@@ -93,13 +99,12 @@ def in_split(
     task: str, names: Sequence[str], split: str, data: Path, languages: Sequence[str] = (), *, merge: bool = False
 ) -> dict[str, Source]:
     """The subsets of a split whose languages, except English beside another one, are all requested; see `sources`."""
-    parts = sources(task, names, data, merge=merge)
-    return {
-        subset: source
-        for (part, subset), source in parts.items()
-        if part == split
-        and all(among(code, languages) for code in {*source.part.languages} - {"eng"} or source.part.languages)
-    }
+    chosen = {}
+    for (part, subset), source in sources(task, names, data, merge=merge).items():
+        codes = {*source.part.languages} - {"eng"} or source.part.languages
+        if part == split and all(among(code, languages) for code in codes):
+            chosen[subset] = source
+    return chosen
 
 
 def sets_of(task: Task) -> tuple[str, ...]:

@@ -44,18 +44,15 @@ def split_similarity(scores: Scores) -> Split:
     chosen = [score for score in scores if (score.task, score.metric, score.subset) == (TASK, METRIC, "mean")]
     details = [detail for score in chosen for detail in score.details if detail.kind == "similarity"]
     if not details:
-        raise EvaluationError(
-            f"{scores.model}: has no table of similarities; run isoglot evaluate MODEL --tasks {TASK} --output FOLDER"
-        )
+        raise EvaluationError(f"{scores.model}: has no table of similarities; evaluate it with --tasks {TASK}")
     codes, values = list(details[0].columns[1:]), matrix(details[0], scores.model)
     order = sorted(range(len(codes)), key=lambda place: not is_english(codes[place]))
     if len(codes) < 3 or not is_english(codes[order[0]]):
         raise EvaluationError(f"{scores.model}: {', '.join(codes)}: expected English and two or more other languages")
     table = values[np.ix_(order, order)]
-    inner = table[1:, 1:][np.triu_indices(len(codes) - 1, 1)]
-    return Split(
-        tuple(codes[place] for place in order), table, float(np.nanmean(table[0, 1:])), float(np.nanmean(inner))
-    )
+    others = table[1:, 1:][np.triu_indices(len(codes) - 1, 1)]
+    means = (float(np.nanmean(part)) for part in (table[0, 1:], others))
+    return Split(tuple(codes[place] for place in order), table, *means)
 
 
 def plot_similarity(

@@ -95,10 +95,8 @@ def embed(
     if len(bad):
         text = texts[bad[0]] if len(texts[bad[0]]) <= 60 else texts[bad[0]][:57] + "..."
         at = f": {place(int(bad[0]))}" if place else f", line {bad[0] + 1}"
-        raise EvaluationError(
-            f"{where}{at}: the encoder gave a vector with NaN or infinity for {text!r} "
-            f"({len(bad)} of {len(texts)} texts); check its weights, or encode in float32"
-        )
+        problem = f"the encoder gave a vector with NaN or infinity for {text!r} ({len(bad)} of {len(texts)} texts)"
+        raise EvaluationError(f"{where}{at}: {problem}; check its weights, or encode in float32")
     return rows
 
 
@@ -117,9 +115,7 @@ def _table(answer: Any, rows: int) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is rejected as that
         table = np.array(raw, np.float32)  # a copy: some encoders reuse their buffer
     if table.ndim != 2 or len(table) != rows or not table.shape[1]:
-        raise EvaluationError(
-            f"the encoder returned shape {table.shape} for {rows} texts; it must return one row for each text"
-        )
+        raise EvaluationError(f"the encoder returned shape {table.shape} for {rows} texts; return a row for each")
     return table
 
 

@@ -7,16 +7,6 @@ from isoglot.mining.negatives import add_hard_negatives
 from isoglot.mining.pipeline import Computation, Filters, MinedPairs, Output, mine
 
 __all__ = [
-    "Alignment",
-    "Alignments",
-    "Computation",
-    "Filtered",
-    "Filters",
-    "MinedPair",
-    "MinedPairs",
-    "Output",
-    "add_hard_negatives",
-    "align",
-    "filter_pairs",
-    "mine",
-]
+    "Alignment", "Alignments", "Computation", "Filtered", "Filters", "MinedPair", "MinedPairs", "Output",
+    "add_hard_negatives", "align", "filter_pairs", "mine",
+]  # fmt: skip

@@ -43,12 +43,7 @@ class Alignment(MinedPair):
     target_ids: tuple[int, ...]
 
     def __new__(
-        cls,
-        score: float,
-        source: str,
-        target: str,
-        source_ids: tuple[int, ...] = (),
-        target_ids: tuple[int, ...] = (),
+        cls, score: float, source: str, target: str, source_ids: tuple[int, ...] = (), target_ids: tuple[int, ...] = ()
     ) -> Alignment:
         """An alignment; `source_id` and `target_id` are the ids as text, separated by commas."""
         ids = (",".join(map(str, some)) for some in (source_ids, target_ids))
@@ -150,9 +145,8 @@ def align(
     with ExitStack() as stack:
         if output is not None:
             inputs = [model if isinstance(model, str | Path) else None, *files]
-            write, _ = stack.enter_context(
-                formats.open_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
-            )
+            opened = formats.open_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
+            write, _ = stack.enter_context(opened)
         sides = []
         for at, (side, name) in enumerate(zip(given, NAMES, strict=True)):
             divide = splitter(pair and pair[at]) if split else None

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
+from isoglot.core.progress import Progress
 from isoglot.data import Group
 from isoglot.data.files import atomic_write, check_outputs, meter
 from isoglot.data.groups import Languages, groups_of
@@ -28,9 +29,10 @@ from isoglot.data.readers.jsonl import json_line
 from isoglot.data.tmx import tmx_writer
 from isoglot.mining.negatives import open_pairs
 from isoglot.model import Model, load
+from isoglot.search.best import Floats, Ids
 from isoglot.search.blocks import Margin
 from isoglot.search.exact import neighbours
-from isoglot.search.pairs import MARGINS
+from isoglot.search.pairs import MARGINS, Doubles
 
 BLOCK = 100_000  # sentences compared with each other at a time
 THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
@@ -73,7 +75,7 @@ def filter_file(
     dropped: Path | None = None,
     languages: str = "",
     columns: Mapping[str, str] | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> Counts:
     """`filter_pairs` from a file (.tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po, .xliff) or a folder of aligned files
@@ -156,12 +158,11 @@ def _split(
             verdict = "not judged" if np.isnan(score) else "kept" if score >= minimum else "dropped"
             counts.setdefault(f"{group.langs[0]}-{code}", Counter())[verdict] += 1
             passed.append(verdict != "dropped")
-        whole, none = all(passed), len(passed) > 1 and not any(passed[1:])
-        failed = [place == 0 or not good for place, good in enumerate(passed)]
-        yield (
-            group if whole else None if none else _part(group, passed),
-            None if whole else replace(_part(group, failed), hard_negatives=(), hard_langs=()),
-        )
+        if all(passed):
+            yield group, None
+            continue
+        failed = _part(group, [place == 0 or not good for place, good in enumerate(passed)])
+        yield _part(group, passed) if any(passed[1:]) else None, replace(failed, hard_negatives=(), hard_langs=())
 
 
 def _blocks(groups: Iterable[Group], size: int) -> Iterator[list[Group]]:
@@ -201,14 +202,7 @@ def _scores(encoder: Model, groups: list[Group], margin: Margin, k: int) -> dict
     return scores
 
 
-def _margins(
-    vectors: NDArray[np.float32],
-    first: NDArray[np.int64],
-    other: NDArray[np.int64],
-    margin: Margin,
-    k: int,
-    device: str,
-) -> NDArray[np.float64]:
+def _margins(vectors: Floats, first: Ids, other: Ids, margin: Margin, k: int, device: str) -> Doubles:
     """The margins (P,) of P pairs of rows; NaN where a sentence has no others to be compared with."""
     sources, source = np.unique(first, return_inverse=True)
     targets, target = np.unique(other, return_inverse=True)
@@ -225,7 +219,7 @@ def _margins(
     return np.asarray(MARGINS[margin](cosine, (source_means + target_means) / 2))
 
 
-def _mean_of_others(scores: NDArray[np.float32], translations: NDArray[np.bool_], k: int) -> NDArray[np.float64]:
+def _mean_of_others(scores: Floats, translations: NDArray[np.bool_], k: int) -> Doubles:
     """Mean (N,) of the first k scores (N, n) that are not of known translations; NaN if there are none."""
     chosen = ~translations & (np.cumsum(~translations, axis=1) <= k)
     count = chosen.sum(axis=1)

@@ -55,6 +55,7 @@ class MinedPair(_Pair):
 
 
 Languages = tuple[str, str] | None
+Gold = list[tuple[int, int]]  # known pairs of rows
 PairT = TypeVar("PairT", bound=MinedPair)
 
 
@@ -229,7 +230,7 @@ def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages
                 stream.write(cell + "\n")
 
 
-def gold_of(pairs: Any, x: Side, y: Side) -> list[tuple[int, int]]:
+def gold_of(pairs: Any, x: Side, y: Side) -> Gold:
     """Known pairs as rows, from a file, or from pairs of ids, or of indices (of lists) or line numbers (of files).
 
     A file has two tab-separated ids per line, or line numbers for sides without ids. Its first line is a header if
@@ -239,7 +240,7 @@ def gold_of(pairs: Any, x: Side, y: Side) -> list[tuple[int, int]]:
     """
     from_file = is_file(pairs)
     rows_of = [_rows_by_id(side) for side in (x, y)]
-    gold: list[tuple[int, int]] = []
+    gold: Gold = []
     for at, given in read_lines(pairs) if from_file else enumerate(pairs):
         if from_file:
             cells: list[Any] = given.split("\t")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError
+from isoglot.core.progress import Progress, Report
 from isoglot.data import Group, filters
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import read, reader_of
@@ -24,8 +25,8 @@ def add_hard_negatives(
     count: PositiveInt = 3,
     *,
     languages: Languages = None,
-    progress: Callable[[int, int | None], None] | None = None,
-    report: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+    report: Report | None = None,
 ) -> list[Group]:
     """The pairs as Groups, with hard negatives in the target's language.
 
@@ -39,10 +40,8 @@ def add_hard_negatives(
     groups: Sequence[Group] = list(groups_of(pairs, languages))
     for number, group in enumerate(groups, 1):
         if len(group.texts) != 2:
-            raise CorpusError(
-                f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), but hard negatives are "
-                "mined for pairs; specify two languages, source first"
-            )
+            problem = f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), not two"
+            raise CorpusError(f"{problem}; specify two languages, source first")
     if not groups:
         raise CorpusError("no pairs are left")
     encoder = model if isinstance(model, Model) else load(model)
@@ -56,11 +55,7 @@ def add_hard_negatives(
 
 
 def _hard_negatives(
-    encoder: Model,
-    groups: Sequence[Group],
-    count: int,
-    progress: Callable[[int, int | None], None] | None,
-    report: Callable[[str], None] | None,
+    encoder: Model, groups: Sequence[Group], count: int, progress: Progress | None, report: Report | None
 ) -> list[list[str]]:
     """Of pairs whose targets are in one language: at most `count` other targets for each."""
     sources, targets = (list(dict.fromkeys(group.texts[side] for group in groups)) for side in range(2))
@@ -69,10 +64,9 @@ def _hard_negatives(
         report(f"count is {count}: only {len(targets) - 1:,} other targets exist in {groups[0].langs[1]}; using all")
     gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
     with tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True) as folder:
-        x, y = (
-            encode(encoder, side, normalize_embeddings=True, output=Path(folder) / f"{at}.npy", progress=progress)
-            for at, side in enumerate((sources, targets))
-        )
+        settings: dict[str, Any] = {"normalize_embeddings": True, "progress": progress}
+        x = encode(encoder, sources, output=Path(folder) / "x.npy", **settings)
+        y = encode(encoder, targets, output=Path(folder) / "y.npy", **settings)
         nearest = hard_negatives(x, y, gold, min(count, len(targets)), device=str(encoder.device))
     return [[targets[place] for place in nearest[row] if place >= 0] for row in gold[0]]
 

@@ -127,7 +127,7 @@ def find_path(costs: Costs, moves: Sequence[tuple[int, int]], skip: float, band:
         better = reached < total[1:]
         total[1:][better] = reached[better]
         choice[1:][better] = left_out
-        totals = [*totals[-(depth - 1) :], total] if depth > 1 else [total]
+        totals = [*totals, total][-depth:]
         choices.append(choice)
     i, j = len(choices) - 1, int(first[-1]) + len(choices[-1]) - 1
     path = [(i, j)]

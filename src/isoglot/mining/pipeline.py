@@ -27,16 +27,15 @@ from isoglot.data.splitting import splitter
 from isoglot.data.store import write_rows
 from isoglot.data.vectors import as_array, open_table, require_finite
 from isoglot.mining import formats, sentences
-from isoglot.mining.formats import MinedPair, PairList
+from isoglot.mining.formats import Gold, Languages, MinedPair, PairList
 from isoglot.mining.sentences import Side, Source, is_file
 from isoglot.model import Model, encode, load
 from isoglot.model.resumable import encode_file
-from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
+from isoglot.scale import Cluster, encode_shards, neighbours_shards, open_shards
+from isoglot.scale.mining import Table
 from isoglot.search import Checkpoint, Estimate, Neighbours, Pairs, Quality
 from isoglot.search.blocks import Direction, Margin
 from isoglot.search.faiss_index import PROBES
-
-Table = NDArray[Any] | Shards  # of vectors
 
 NAMES = ("sources", "targets")
 _EXAMPLE = "for example isoglot.mine(isoglot.load(), sources, targets)"
@@ -61,7 +60,7 @@ class MinedPairs(PairList[MinedPair]):
     threshold: float | None = None
     quality: Quality | None = None
     estimated: Estimate | None = None
-    languages: tuple[str, str] | None = None
+    languages: Languages = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -241,9 +240,8 @@ def mine(
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
         inputs += [one for one in (*tables, gold) if is_file(one)]
         if path is not None:
-            write, written = stack.enter_context(
-                formats.open_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
-            )
+            opened = formats.open_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
+            write, written = stack.enter_context(opened)
             inputs += written
         folder = _open_work(stack, files, destination, inputs)
         sides = [
@@ -256,27 +254,24 @@ def mine(
             for at, (side, name) in enumerate(zip(texts, names, strict=True))
         ]  # fmt: skip
         true_pairs = None if gold is None else formats.gold_of(gold, sides[0], sides[-1])
-        mining = _Mining(sides, folder, computation, progress, say)
+        mining = _Mining(sides, folder, computation, pair, progress, say)
         arrays, device = mining.compute_vectors(model, tables, device)
         resumes = folder is not None and (destination.work is not None or path is not None)
         checkpoint = Checkpoint(folder / "neighbours.bin", destination.every, say) if folder and resumes else None
         neighbours = mining.find_neighbours(arrays[0], arrays[-1], k, memory, checkpoint, device)
         allowed = sentences.allow_pairs(sides[0], sides[-1], filters.drop_identical, filters.length_ratio)
         rows = search.choose(neighbours, margin=margin, direction=direction, allowed=allowed, within=mining.within)
-        mined = _cut(rows, neighbours, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
+        mined = mining.cut(rows, neighbours, threshold, true_pairs, margin)
         if path is not None:
             write(mined)
         return mined
 
 
 def _check_model(model: object) -> None:
-    if isinstance(model, np.ndarray):
-        problem = "a model first, not an array; isoglot.search.mine(x, y) pairs vectors"
-    elif model is None or isinstance(model, Model | str | Path):
-        return
-    else:
-        problem = f"a model or a model's name first, not a {type(model).__name__}; {_EXAMPLE}"
-    raise TypeError(f"mine(model, sources, targets) expects {problem}")
+    if not (model is None or isinstance(model, Model | str | Path)):
+        advice = "isoglot.search.mine(x, y) pairs vectors" if isinstance(model, np.ndarray) else _EXAMPLE
+        wanted = f"a model or a model's name first, not a {type(model).__name__}"
+        raise TypeError(f"mine(model, sources, targets) expects {wanted}; {advice}")
 
 
 def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:
@@ -331,7 +326,7 @@ def _open_work(stack: ExitStack, files: Sequence[Path], destination: Output, inp
 
 
 def _language_filter(
-    check: Literal["script"] | Callable[[str], str] | None, pair: tuple[str, str] | None, at: int
+    check: Literal["script"] | Callable[[str], str] | None, pair: Languages, at: int
 ) -> Callable[[str], bool] | None:
     if check is None:
         return None
@@ -349,6 +344,7 @@ class _Mining:
     sides: Sequence[Side]
     folder: Path | None
     computation: Computation
+    languages: Languages
     progress: Progress | None
     say: Report
 
@@ -426,9 +422,8 @@ class _Mining:
             text = cast(Path, self.folder) / f"{name}.txt"
             mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
             into = text.with_suffix(f".{mark}{_PIECES}")
-            tables.append(
-                encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
-            )
+            made = encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
+            tables.append(made)
         return tables
 
     def find_neighbours(
@@ -458,6 +453,32 @@ class _Mining:
             near = search.neighbours(a, b, k, metric="cosine", device=device, **settings)
         return search.others(near) if self.within else near
 
+    def cut(
+        self, rows: Pairs, near: Neighbours, threshold: float | str | None, gold: Gold | None, margin: Margin
+    ) -> MinedPairs:
+        """The pairs above the threshold: the one given, tuned on gold, or estimated."""
+        limit = threshold if isinstance(threshold, float | int) else None
+        quality = guess = None
+        if gold is not None:
+            quality = search.tune(rows, [(min(pair), max(pair)) for pair in gold] if self.within else gold)
+            limit = quality.threshold
+            shares = f"precision {quality.precision:.1%}, recall {quality.recall:.1%}, F1 {quality.f1:.1%}"
+            self.say(f"threshold {limit:.6f}, tuned on these pairs: {shares}")
+        elif threshold == "estimate" or (
+            threshold is None and not self.within and len(rows) > 0 and near.forward_scores.shape[1] > 1
+        ):
+            guess = search.estimate(rows, near, margin=margin)
+            doubt = "the scores show no clear threshold, and there may be few true pairs or none"
+            if threshold == "estimate" or guess.reliable:
+                limit, shares = guess.threshold, f"precision {guess.precision:.0%}, recall {guess.recall:.0%}"
+                check = "" if guess.reliable else f"; {doubt}: check the pairs"
+                self.say(f"threshold {limit:.6f}, estimated: {shares}{check}")
+            else:
+                guess = None
+                self.say(f"all pairs are kept, since {doubt}; pass a threshold to keep fewer")
+        kept = rows if limit is None else rows.above(limit)
+        return MinedPairs(kept, (self.sides[0], self.sides[-1]), limit, quality, guess, self.languages)
+
 
 def _map_file(vectors: Table) -> Table:
     """A memory map as its file, which the workers read; an array would be sent to each."""
@@ -466,38 +487,6 @@ def _map_file(vectors: Table) -> Table:
         if shards.shape == vectors.shape:  # a part of the file only: send the array
             return shards
     return vectors
-
-
-def _cut(
-    rows: Pairs,
-    neighbours: Neighbours,
-    sides: tuple[Side, Side],
-    threshold: float | Literal["estimate", "all"] | None,
-    gold: list[tuple[int, int]] | None,
-    margin: Margin,
-    languages: tuple[str, str] | None,
-    say: Report,
-) -> MinedPairs:
-    within = sides[0] is sides[1]
-    limit = threshold if isinstance(threshold, float | int) else None
-    quality = guess = None
-    if gold is not None:
-        quality = search.tune(rows, [(min(pair), max(pair)) for pair in gold] if within else gold)
-        limit = quality.threshold
-        shares = f"precision {quality.precision:.1%}, recall {quality.recall:.1%}, F1 {quality.f1:.1%}"
-        say(f"threshold {limit:.6f}, tuned on these pairs: {shares}")
-    elif threshold == "estimate" or (
-        threshold is None and not within and len(rows) > 0 and neighbours.forward_scores.shape[1] > 1
-    ):
-        guess = search.estimate(rows, neighbours, margin=margin)
-        doubt = "" if guess.reliable else "the scores show no clear threshold, and there may be few true pairs or none"
-        if threshold == "estimate" or guess.reliable:
-            limit, shares = guess.threshold, f"precision {guess.precision:.0%}, recall {guess.recall:.0%}"
-            say(f"threshold {limit:.6f}, estimated: {shares}{doubt and f'; {doubt}: check the pairs'}")
-        else:
-            guess = None
-            say(f"all pairs are kept, since {doubt}; pass a threshold to keep fewer")
-    return MinedPairs(rows if limit is None else rows.above(limit), sides, limit, quality, guess, languages)
 
 
 def size_of(size: int | str) -> int:

@@ -146,9 +146,8 @@ def gather(
     if given_ids is not None and len(given_ids) != len(rows):
         raise ValueError(f"{name}: {len(given_ids)} ids for {len(rows)} sentences; pass one for each")
     if given_ids is not None and len(set(given_ids)) < len(given_ids):
-        raise CorpusError(
-            f"two sentences have the id {Counter(given_ids).most_common(1)[0][0]!r}; ids must differ", file=name
-        )
+        repeated = Counter(given_ids).most_common(1)[0][0]
+        raise CorpusError(f"two sentences have the id {repeated!r}; ids must differ", file=name)
     report(f"{name}: {len(rows):,} sentences, {len(rows) - len(places):,} skipped (blank, duplicate, filtered)")
     lengths, every = np.array(sizes, np.int64), np.array(names, np.uint64)
     if into is not None:
@@ -184,8 +183,7 @@ def _from_file(path: Path, ids: list[str] | None, columns: Mapping[str, str] | N
     if input_format(path) in TABLES and input_format(path) != "tsv":
         names, rows = read_table(path, columns)
         if "id" not in names:
-            problem = f"has the columns {', '.join(names)}, and none is called id; mine without ids, or pass --columns"
-            raise CorpusError(problem, file=path)
+            raise CorpusError(f"no column is called id, only {', '.join(names)}; pass --columns", file=path)
         place, other = names.index("id"), text_column(names, path)
         for _, cells in rows:
             ids.append(cells[place])
@@ -194,8 +192,7 @@ def _from_file(path: Path, ids: list[str] | None, columns: Mapping[str, str] | N
     for number, line in read_lines(path):
         name, tab, text = line.partition("\t")
         if not tab or not name:
-            problem = "must be an id, a tab and a sentence; fix the line, or mine without ids"
-            raise CorpusError(problem, file=path, line=number)
+            raise CorpusError("is not an id, a tab and a sentence; mine without ids", file=path, line=number)
         ids.append(name)
         yield text
 
@@ -261,8 +258,7 @@ def in_script_of(language: str) -> Callable[[str], bool]:
 
     def keep(text: str) -> bool:
         letters = Counter(_letters(character) for character in text if character.isalpha())
-        total = sum(letters.values())
-        return 2 * sum(letters[name] for name in wanted) >= total
+        return 2 * sum(letters[name] for name in wanted) >= letters.total()
 
     return keep
 

@@ -198,14 +198,9 @@ def alignment_uniformity(spots: Sequence[Spot]) -> str:
             while any(left < end and start < left + room and abs(line - low) < 9 for start, end, low in taken):
                 line += 1  # move it above the names that it would cover
             taken.append((left, left + room, line))
-            axes.annotate(
-                plain(spot.subset),
-                (spot.uniformity, spot.alignment),
-                (5 if right else -5, line - y - 3),
-                textcoords="offset points",
-                ha="left" if right else "right",
-                weight="bold" if spot.average else "normal",
-            )
+            offset, weight = (5 if right else -5, line - y - 3), "bold" if spot.average else "normal"
+            placing: dict[str, Any] = {"textcoords": "offset points", "ha": "left" if right else "right"}
+            axes.annotate(plain(spot.subset), (spot.uniformity, spot.alignment), offset, weight=weight, **placing)
         return data_uri(figure)
 
 
@@ -249,11 +244,7 @@ def draw(
     """
     from matplotlib.collections import LineCollection
 
-    kinds, groups, centres = (
-        find_kinds(sentences),
-        find_groups(sentences),
-        find_centres(sentences, places),
-    )
+    kinds, groups, centres = find_kinds(sentences), find_groups(sentences), find_centres(sentences, places)
     names = {kind: plain(legend(sentences[members[0]]))[:30] or "(none)" for kind, members in kinds.items()}
     coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
     columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))

@@ -52,9 +52,8 @@ def whole_tasks_lacking(tasks: Iterable[str], scores: Runs, names: Sequence[str]
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
     """Subsets of any system, languages before averages, and an average after those it is over."""
-    return _order(
-        {name[2]: score for runs in scores for run in runs for name, score in run.items() if name[:2] == (task, metric)}
-    )
+    every = (item for runs in scores for run in runs for item in run.items())
+    return _order({name[2]: score for name, score in every if name[:2] == (task, metric)})
 
 
 def _order(scores: Mapping[str, Score]) -> list[str]:
@@ -73,21 +72,18 @@ def problem(
     for name, runs, count in zip(names, scores, seeds, strict=True):
         if len(runs) < count:
             return _lacks(name, len(runs), count)
-    first = scores[0][0]
-    for name, runs in zip(names, scores, strict=True):
-        for score in runs:
-            if set(score.over) != set(first.over):
-                return f"{names[0]} and {name} average over different subsets"
-            if score.n != first.n:
-                sizes = f"{names[0]} has n = {first.n} and {name} has {score.n}"
-                return f"{sizes}; the two were evaluated on different data"
-            if (score.unit, score.lower_is_better) != (first.unit, first.lower_is_better):
-                return f"{names[0]} and {name} differ in its unit or in whether lower is better; evaluate again"
-            if not _same_gold(first, score):
-                return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
-    item_set = {
-        score.item_set: name for name, runs in zip(names, scores, strict=True) for score in runs if score.item_set
-    }
+    first, named = scores[0][0], [(name, score) for name, runs in zip(names, scores, strict=True) for score in runs]
+    for name, score in named:
+        if set(score.over) != set(first.over):
+            return f"{names[0]} and {name} average over different subsets"
+        if score.n != first.n:
+            sizes = f"{names[0]} has n = {first.n} and {name} has {score.n}"
+            return f"{sizes}; the two were evaluated on different data"
+        if (score.unit, score.lower_is_better) != (first.unit, first.lower_is_better):
+            return f"{names[0]} and {name} differ in its unit or in whether lower is better; evaluate again"
+        if not _same_gold(first, score):
+            return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
+    item_set = {score.item_set: name for name, score in named if score.item_set}
     if len(item_set) > 1:
         one, other, *_ = item_set.values()
         return f"{one} and {other} have different item sets; the two were evaluated on different data"

@@ -52,12 +52,8 @@ def languages_in(subset: str) -> str:
 
 def facts(models: Iterable[str], data: str) -> list[tuple[str, list[str]]]:
     """The header of a page: when and with what it was made, the models, the data and, if it is known, the command."""
-    rows = {
-        "made": [f"{environment.today()}, isoglot {__version__}"],
-        "model": [*models],
-        "data": [data],
-        "command": [environment.command()],
-    }
+    made = f"{environment.today()}, isoglot {__version__}"
+    rows = {"made": [made], "model": [*models], "data": [data], "command": [environment.command()]}
     return [(label, lines) for label, lines in rows.items() if any(lines)]
 
 
@@ -68,5 +64,4 @@ ENVIRONMENT = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
-ENVIRONMENT.globals |= {"row_subset": row_subset, "called": shorten}
-ENVIRONMENT.globals |= {"languages_in": languages_in, "coded_columns": _CODED}
+ENVIRONMENT.globals.update(row_subset=row_subset, called=shorten, languages_in=languages_in, coded_columns=_CODED)

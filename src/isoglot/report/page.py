@@ -6,7 +6,6 @@ place that writes HTML, and it escapes every text, because names and sentences o
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice
@@ -73,11 +72,7 @@ class Measure:
 
     def part(self, *, averages: bool) -> Rows:
         """Only the averages, or only the subsets they are over."""
-        return {
-            subset: row
-            for subset, row in self.rows.items()
-            if any(score is not None and bool(score.over) for score in row) == averages
-        }
+        return {name: row for name, row in self.rows.items() if any(score and score.over for score in row) == averages}
 
     def tops(self) -> Rows:
         """The averages that no other average is over, without those that repeat one over the same subsets."""
@@ -132,12 +127,9 @@ def page(
         parts = name, result.model, "" if version == __version__ else f"scores of isoglot {version}"
         lines.append(" · ".join(dict.fromkeys(filter(None, parts))))
     tasks = list(dict.fromkeys(score.task for result in results for score in result))
-    return charts.plain(
-        ENVIRONMENT.get_template("page.html").render(
-            title=title or title_of([*models], tasks), facts=facts(lines, list_names(tasks)), sections=sections,
-            comparison=comparison, several=len(models) > 1,
-        )
-    )  # fmt: skip
+    about = {"title": title or title_of([*models], tasks), "facts": facts(lines, list_names(tasks))}
+    template, several = ENVIRONMENT.get_template("page.html"), len(models) > 1
+    return charts.plain(template.render(about, sections=sections, comparison=comparison, several=several))
 
 
 def title_of(models: Sequence[str], tasks: Sequence[str]) -> str:
@@ -376,16 +368,8 @@ def _similarity(models: Models) -> Iterator[Block]:
             pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
             sentences = _sentences(("language", "sentence"), pairs) if rows != codes else None
             words = f"{caption} · {name}" if len(models) > 1 else caption
-            yield (
-                "figure",
-                charts.heat_map(codes, values, limits=limits),
-                words,
-                alt,
-                len(codes) > _WIDE,
-                sentences,
-                (),
-                codes,
-            )
+            source = charts.heat_map(codes, values, limits=limits)
+            yield "figure", source, words, alt, len(codes) > _WIDE, sentences, (), codes
 
 
 def _maps(models: Models) -> Iterator[Block]:
@@ -402,8 +386,7 @@ def _maps(models: Models) -> Iterator[Block]:
                 raise EvaluationError(f"{title}: the map has a place that is not a number; evaluate again") from error
             low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
             source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
-            sizes = Counter(point.group for point in points)
-            joined = {group for group, size in sizes.items() if group and size > 1}
+            joined = charts.find_groups(points)
             caption = f"{score.task}, {shorten(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
             codes = dict.fromkeys(point.language for point in points)
             alt = f"{caption}, {name}; languages: {', '.join(codes)}"

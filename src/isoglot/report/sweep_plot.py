@@ -12,6 +12,8 @@ from isoglot.core.errors import EvaluationError
 from isoglot.report.charts import WIDTH, canvas, image_kind, plain, save, style
 from isoglot.report.tables import scale
 
+Lines = dict[str, list[tuple[Any, str]]]  # of each line its points: value of the axis, name of the arm
+
 
 def write_value(value: Any) -> str:
     """A value of a setting in the name of an arm: a string as it is, any other as in TOML."""
@@ -58,13 +60,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
 
 
 def _panel(
-    axes: Any,
-    lines: Mapping[str, Sequence[tuple[Any, str]]],
-    ticks: Sequence[Any],
-    values: Mapping[str, Sequence[float]],
-    factor: float,
-    *,
-    numeric: bool,
+    axes: Any, lines: Lines, ticks: list[Any], values: Mapping[str, Sequence[float]], factor: float, *, numeric: bool
 ) -> None:
     """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
     for place, (name, points) in enumerate(lines.items()):
@@ -89,13 +85,13 @@ def _panel(
     axes.set_xticks(ticks, words)
 
 
-def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[tuple[Any, str]]], list[Any], str]:
-    """For each line its points (value of the axis, name of the arm); the axis' ticks and its label."""
+def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[Lines, list[Any], str]:
+    """The lines; the axis' ticks and its label."""
     varied = [arm for arm in arms if arm["at"]]
     if not varied:
         return {"": [(arm["name"], arm["name"]) for arm in arms]}, [arm["name"] for arm in arms], ""
     axis = next(iter(varied[0]["at"]))
-    lines: dict[str, list[tuple[Any, str]]] = {}
+    lines: Lines = {}
     for arm in varied:
         value = arm["at"][axis]
         word = f"{axis.rpartition('.')[2]}={write_value(value)}"

@@ -26,14 +26,8 @@ NOTHING = "–"  # shown for a missing value
 _LATEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
-    | {
-        "▲": r"$\blacktriangle$",
-        "▼": r"$\blacktriangledown$",
-        "↓": r"$\downarrow$",
-        "≤": r"$\leq$",
-        "–": "--",
-        "<": "$<$",
-    }
+    | {"▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$", "↓": r"$\downarrow$", "≤": r"$\leq$"}
+    | {"–": "--", "<": "$<$"}
 )  # triangles are in the package amssymb
 
 
@@ -85,13 +79,11 @@ def side_by_side(
     value is followed by its change from the first model, a last column has the number of test items, and the notes list
     what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
-    every = [score for scores in models.values() for score in scores if score.task == task and score.metric == metric]
+    found = [[score for score in scores if (score.task, score.metric) == (task, metric)] for scores in models.values()]
+    every = [score for scores in found for score in scores]
     visible, title = _choose(every, f"{task} {to_label(every[0]) if every else metric}", most)
     averages, chosen = {score.subset for score in visible if score.over}, {score.subset for score in visible}
-    tables = [
-        {s.subset: s for s in scores if s.task == task and s.metric == metric and s.subset in chosen}
-        for scores in models.values()
-    ]
+    tables = [{score.subset: score for score in scores if score.subset in chosen} for scores in found]
     names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in averages)
     cells = {name: [table.get(name) for table in tables] for name in names}
     same, bold, rows = alike(cells), set(), []

@@ -78,7 +78,7 @@ def encode_shards(
         missing = [piece for piece in pieces if not piece[2].exists()]
         done = len(pieces) - len(missing)
         name = str(Path(model).resolve()) if Path(model).is_dir() else model
-        shared = (name, weights, {**settings, "precision": precision}, cluster.cpus, cluster.gpus > 0)
+        shared = (name, weights, {**settings, "precision": precision}, cluster)
         for _ in run(_encode_piece, missing, cluster, shared=shared):
             done += 1
             if progress is not None:
@@ -138,20 +138,12 @@ def _claim(folder: Path, made_of: dict[str, Any]) -> None:
 
 
 def _encode_piece(
-    model: str,
-    weights: str,
-    settings: dict[str, Any],
-    threads: int,
-    accelerated: bool,
-    path: Path,
-    first: int,
-    output: Path,
-    lines: int,
+    model: str, weights: str, settings: dict[str, Any], place: Cluster, path: Path, first: int, output: Path, lines: int
 ) -> None:
     texts = (text for _, text in islice(read_texts(path), first, first + lines))
     opening, encoding = _split(settings)
-    with limit_cores(threads):
-        encoder = _encoder(model, weights, "auto" if accelerated else "cpu", **opening)
+    with limit_cores(place.cpus):
+        encoder = _encoder(model, weights, "auto" if place.gpus else "cpu", **opening)
         encode_file(encoder, texts, output=output, **encoding)
 
 

@@ -120,9 +120,7 @@ def merge_shards(
         (first, origin), *_ = ((path, shard.origin) for path, shard in shards.items())
         for path, shard in shards.items():
             if replace(shard.origin, name=origin.name) != origin:
-                raise SearchError(
-                    f"{path}: was made with another model or another prompt than {first}; remove one of them"
-                )
+                raise SearchError(f"{path}: was made with another model or prompt than {first}; remove one of them")
         encoder = origin.load(None if model is None else str(model), device="cpu")
         if not Index.exists(folder):
             Index.create(folder, origin, kind=kind or "flat", model=encoder).close()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
+from isoglot.core.progress import Progress
 from isoglot.data.files import content_digest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, in_order
@@ -31,7 +32,9 @@ from isoglot.search.exact import BUDGET, COLUMNS, ROWS
 TILE = math.lcm(ROWS, COLUMNS)
 BLOCK = 16 * TILE  # rows of a block: 3e12 operations at 384 dimensions, a minute or a few on one core
 
-Vectors = NDArray[Any] | Shards | Path | Sequence[Path]
+Table = NDArray[Any] | Shards
+Vectors = Table | Path | Sequence[Path]
+Range = tuple[int, int]  # of rows
 
 
 @check_arguments()
@@ -44,7 +47,7 @@ def neighbours_shards(
     block: int = BLOCK,
     cluster: Cluster | None = None,
     checkpoint: Checkpoint | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> Neighbours:
     """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
 
@@ -82,22 +85,14 @@ def neighbours_shards(
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
 
 
-def _key(vectors: Shards | NDArray[Any]) -> Any:
+def _key(vectors: Table) -> Any:
     """Identifies vectors by their content, that of files with their names."""
     if not isinstance(vectors, Shards):
         return fingerprint(vectors)
     return [(str(file), content_digest(file)) for file in vectors.files]
 
 
-def _block(
-    x: Shards | NDArray[Any],
-    y: Shards | NDArray[Any],
-    k: int,
-    budget: int,
-    threads: int,
-    rows: tuple[int, int],
-    columns: tuple[int, int],
-) -> Neighbours:
+def _block(x: Table, y: Table, k: int, budget: int, threads: int, rows: Range, columns: Range) -> Neighbours:
     from threadpoolctl import threadpool_limits
 
     try:
@@ -118,7 +113,7 @@ def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
     best.ids[:] = np.take_along_axis(places, order, axis=1)
 
 
-def _cuts(size: int, block: int) -> list[tuple[int, int]]:
+def _cuts(size: int, block: int) -> list[Range]:
     """The blocks of a side; a remainder joins the last one, because a block smaller than a tile would be multiplied
     differently.
     """
@@ -126,9 +121,9 @@ def _cuts(size: int, block: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], size], strict=True)) if starts else []
 
 
-def _open(vectors: Vectors) -> Shards | NDArray[Any]:
+def _open(vectors: Vectors) -> Table:
     return vectors if isinstance(vectors, np.ndarray | Shards) else open_shards(vectors)
 
 
-def _rows(vectors: Shards | NDArray[Any], start: int, stop: int) -> NDArray[Any]:
+def _rows(vectors: Table, start: int, stop: int) -> NDArray[Any]:
     return vectors.rows(start, stop) if isinstance(vectors, Shards) else vectors[start:stop]

@@ -67,9 +67,7 @@ def open_shards(source: Path | Sequence[Path]) -> Shards:
         if table.shape[1] != tables[0].shape[1]:
             raise EncoderError(f"{file}: is {table.shape[1]} wide, {files[0]} {tables[0].shape[1]}; of another model?")
     # Workers may run in another folder.
-    return Shards(
-        tuple(file.resolve() for file in files), tuple(len(table) for table in tables), int(tables[0].shape[1])
-    )
+    return Shards(tuple(file.resolve() for file in files), tuple(map(len, tables)), int(tables[0].shape[1]))
 
 
 def range_of(total: int, shard: tuple[int, int]) -> slice:

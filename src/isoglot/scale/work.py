@@ -17,6 +17,8 @@ from typing import Annotated, Any
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, Range, check_fields
 from isoglot.core.errors import IsoglotError
 
+Function = Callable[..., Any]
+Pieces = Iterable[tuple[Any, ...]]
 LOCAL = "local"
 _AHEAD = 3  # submitted pieces per running one, so that no worker waits and memory stays bounded
 _WAITING = 2  # in order: times as many, with those that are finished but wait for an earlier one
@@ -42,8 +44,8 @@ class Cluster:
 
 
 def run(
-    function: Callable[..., Any],
-    pieces: Iterable[tuple[Any, ...]],
+    function: Function,
+    pieces: Pieces,
     cluster: Cluster,
     *,
     shared: Sequence[Any] = (),
@@ -67,9 +69,7 @@ def run(
         yield from _on_ray(ray, function, pieces, cluster, shared, ordered, most)
 
 
-def in_order(
-    function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, **settings: Any
-) -> Iterator[Any]:
+def in_order(function: Function, pieces: Pieces, cluster: Cluster, **settings: Any) -> Iterator[Any]:
     """The result of each piece, in the order of the pieces; as `run`, whose `shared` and `most` it takes."""
     waiting, following = dict[int, Any](), 0
     for number, result in run(function, pieces, cluster, ordered=True, **settings):
@@ -80,18 +80,10 @@ def in_order(
 
 
 def _on_ray(
-    ray: Any,
-    function: Callable[..., Any],
-    pieces: Iterable[tuple[Any, ...]],
-    cluster: Cluster,
-    shared: Sequence[Any],
-    ordered: bool,
-    most: float,
+    ray: Any, function: Function, pieces: Pieces, cluster: Cluster, shared: Sequence[Any], ordered: bool, most: float
 ) -> Iterator[tuple[int, Any]]:
-    remote = ray.remote(function).options(
-        num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_retries=cluster.retries, retry_exceptions=False
-    )
-    sent = [ray.put(value) for value in shared]
+    needs = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": cluster.retries}
+    remote, sent = ray.remote(function).options(**needs, retry_exceptions=False), [ray.put(value) for value in shared]
     room = min(_AHEAD * _at_once(ray.cluster_resources(), cluster), most)
     waiting = iter(enumerate(pieces))
     lead = min(_WAITING * room, most) if ordered else math.inf  # what follows a slow piece is kept until that is done
@@ -130,10 +122,8 @@ def _result(ray: Any, reference: Any, cluster: Cluster) -> Any:
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError, ray.exceptions.NodeDiedError) as error:
-        raise IsoglotError(
-            f"a piece of work was lost {cluster.retries + 1} times with its worker; give workers more memory, or make "
-            f"the pieces smaller ({type(error).__name__})"
-        ) from error
+        lost = f"a piece of work was lost {cluster.retries + 1} times with its worker ({type(error).__name__})"
+        raise IsoglotError(f"{lost}; give workers more memory, or make the pieces smaller") from error
     except ray.exceptions.OutOfMemoryError as error:
         raise IsoglotError(f"a worker ran out of memory; make the pieces smaller: {error}") from error
 
@@ -156,9 +146,8 @@ def _connect(cluster: Cluster) -> Iterator[Any]:
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", **local)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).partition("\n")[0]
-        raise IsoglotError(
-            f"no Ray cluster at {cluster.address!r} ({reason}); start one with `ray start --head`, or pass 'local'"
-        ) from error
+        advice = "start one with `ray start --head`, or pass 'local'"
+        raise IsoglotError(f"no Ray cluster at {cluster.address!r} ({reason}); {advice}") from error
     try:
         yield ray
     finally:

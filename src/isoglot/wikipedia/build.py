@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
@@ -31,25 +31,15 @@ from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import IsoglotError, RecipeError
 from isoglot.core.progress import Report
 from isoglot.data.files import atomic_folder, atomic_write, check_output, content_digest, exclusive, work_folder
-from isoglot.wikipedia import wikitext
+from isoglot.wikipedia import entities, wikitext
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
-from isoglot.wikipedia.entities import (
-    Entity,
-    entity_lines,
-    find,
-    make_tables,
-    open_tables,
-    read_entity,
-    title_rows,
-    type_rows,
-    wikidata_lines,
-)
 from isoglot.wikipedia.sample import REPORT, Choice, Part, write_choice
 from isoglot.wikipedia.shards import Map, mapping, read_shards, write_shards
 from isoglot.wikipedia.titles import Names, normal
 from isoglot.wikipedia.wikitext import Limits
 
 Progress = Callable[[str, int, int], None]  # pass, items done, items in total or 0 if that is not known
+Find = Callable[[str], str | None]  # the entity of a title
 
 _FORMAT = 1  # format of the files in the work folder
 _SKIPPED = ("articles ", "paragraphs ")  # counts that are reported
@@ -115,9 +105,7 @@ def build(
     if not sources.dumps:
         raise RecipeError("no dump; pass at least one")
     if (sources.wikidata is None) == (sources.titles is None):
-        raise RecipeError(
-            "pass a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), one of the two"
-        )
+        raise RecipeError("pass one of a Wikidata dump (--wikidata) and a table of titles (--titles)")
     if missing := [name for name, number in versions().items() if not number]:
         raise IsoglotError(f'needs {" and ".join(missing)}: pip install "isoglot[wikipedia]"')
     place, inputs = work or whole.with_name(f"{whole.name}.work"), [*sources.files, output]
@@ -156,14 +144,13 @@ def _build(
                 counts.update(json.loads(line)["counts"])
         facts = {"file": dump.path.name, "wiki": dump.names.wiki, "lang": dump.lang}
         of_dumps.append({**facts, **head["counts"], **dict(sorted(counts.items()))})
-        warnings += [
-            f"{dump.path}: {counts[kind]:,} {kind} skipped" for kind in sorted(counts) if kind.startswith(_SKIPPED)
-        ]
+        skipped = [kind for kind in sorted(counts) if kind.startswith(_SKIPPED)]
+        warnings += [f"{dump.path}: {counts[kind]:,} {kind} skipped" for kind in skipped]
     for line in warnings:
         report(line)
     settings = json.loads(json.dumps({**asdict(sources), **asdict(choice)}, default=str))
     result: dict[str, Any] = {"settings": settings, "parsers": versions(), "warnings": warnings, "dumps": of_dumps}
-    with closing(open_tables(tables)) as base, atomic_folder(output) as whole:
+    with closing(entities.open_tables(tables)) as base, atomic_folder(output) as whole:
         result |= write_choice(parts, base, whole, choice, lambda name: progress(name, 0, 0))
         with atomic_write(whole / REPORT) as file:
             file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
@@ -208,16 +195,17 @@ def _make_tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map,
 
     if sources.wikidata:
         shards = folder / "entities"
-        items = partial(wikidata_lines, sources.wikidata, keep_warning)
-        work = partial(entity_lines, wikis=wikis)
+        items = partial(entities.wikidata_lines, sources.wikidata, keep_warning)
+        work = partial(entities.entity_lines, wikis=wikis)
         write_shards(shards, items, work, spread, progress=lambda done: progress("entities", done, 0))
-        entities: Iterator[Entity] = map(read_entity, read_shards(shards))
+        found: Iterator[entities.Entity] = map(entities.read_entity, read_shards(shards))
     else:
         assert sources.titles is not None  # checked at the beginning
-        entities = title_rows(sources.titles, wikis)
+        found = entities.title_rows(sources.titles, wikis)
     progress("tables", 0, 1)
     redirects = (json.loads(line) for line in read_shards(folder, "redirects-*.jsonl") if line.startswith("["))
-    make_tables(path, chain(entities, type_rows(sources.types) if sources.types else ()), redirects)
+    types = entities.type_rows(sources.types) if sources.types else ()
+    entities.make_tables(path, chain(found, types), redirects)
     return path
 
 
@@ -250,7 +238,7 @@ def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: 
     `[start, end, entity]`.
     """
     counts: Counter[str] = Counter(articles=len(articles))
-    find_entity = lru_cache(maxsize=None)(partial(find, _open_once(tables), names.wiki))
+    find_entity = cache(partial(entities.find, _open_once(tables), names.wiki))
     lines = []
     for article in articles:
         try:
@@ -258,13 +246,13 @@ def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: 
         except wikitext.UnreadableError as error:
             counts[f"articles {error}"] += 1
             continue
-        entities = [find_entity(link.title) for paragraph in paragraphs for link in paragraph.links]
-        counts["links in text"] += len(entities)
-        counts["links to an entity"] += sum(entity is not None for entity in entities)
+        linked = [find_entity(link.title) for paragraph in paragraphs for link in paragraph.links]
+        counts["links in text"] += len(linked)
+        counts["links to an entity"] += sum(entity is not None for entity in linked)
         record = {
             "page": article.title,
             "own": find_entity(normal(article.title, names)),
-            "links": dict(Counter(entity for entity in entities if entity)),
+            "links": dict(Counter(entity for entity in linked if entity)),
             "linked": sorted({entity for title in titles if (entity := find_entity(title))}),
             "sentences": list(_read_sentences(paragraphs, names.wiki, find_entity, limits, counts)),
         }
@@ -274,11 +262,7 @@ def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: 
 
 
 def _read_sentences(
-    paragraphs: list[wikitext.Paragraph],
-    wiki: str,
-    find_entity: Callable[[str], str | None],
-    limits: Limits,
-    counts: Counter[str],
+    paragraphs: list[wikitext.Paragraph], wiki: str, find_entity: Find, limits: Limits, counts: Counter[str]
 ) -> Iterator[Any]:
     """Sentences that link an entity and have no fault."""
     for paragraph in paragraphs:
@@ -299,4 +283,4 @@ def _read_sentences(
 @lru_cache(maxsize=1)
 def _open_once(path: Path) -> sqlite3.Connection:
     """The tables, opened once in a process."""
-    return open_tables(path)
+    return entities.open_tables(path)

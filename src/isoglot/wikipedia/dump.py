@@ -99,8 +99,7 @@ class _Head:
             return match[1]
         if base:
             host = base.split("/")[2] if base.count("/") > 1 else base
-            problem = f"is a dump of {host}, not of a {project.title()}; to read it as German, pass de=FILE"
-            raise CorpusError(problem, file=path)
+            raise CorpusError(f"is a dump of {host}, not of a {project.title()}; pass CODE=FILE to read it", file=path)
         name = self.fields.get("dbname", "").removesuffix("wiki" if project == "wikipedia" else project)
         for code in (name.replace("_", "-"), self.lang):
             if code in WIKIS:
@@ -142,8 +141,8 @@ def _read_tags(path: Path) -> Iterator[tuple[str, int, str, Mapping[str, str]]]:
             pieces.append(text)
             continue
         if opened is None and text != "mediawiki":
-            problem = f"not a MediaWiki XML dump: its first element is <{text[:40]}>"
-            raise CorpusError(f"{problem}; pass a file such as pages-articles.xml.bz2", file=path)
+            advice = "pass one such as pages-articles.xml.bz2"
+            raise CorpusError(f"not a MediaWiki XML dump: its first element is <{text[:40]}>; {advice}", file=path)
         opened = attributes if opened is None or kind == "start" else opened
         yield text if kind == "start" else f"/{text}", line, "".join(pieces), opened
         pieces = []
@@ -168,5 +167,4 @@ def _number(text: str, what: str, path: Path, line: int) -> int:
     try:
         return whole(text)
     except ValueError as error:
-        problem = f"{what} must be the number of a namespace, but {error}; fix it"
-        raise CorpusError(problem, file=path, line=line) from None
+        raise CorpusError(f"{what} must be the number of a namespace, but {error}", file=path, line=line) from None

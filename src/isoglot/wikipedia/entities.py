@@ -143,8 +143,7 @@ def wikidata_lines(path: Path, report: Callable[[str], None]) -> Iterator[Line]:
         if text in ("", "[", "]"):
             continue
         if held is None and not text.startswith("{"):
-            problem = f"not a Wikidata JSON dump: {text[:40]!r}; pass a file such as latest-all.json.bz2"
-            raise CorpusError(problem, file=path, line=number)
+            raise CorpusError(f"not a Wikidata JSON dump: {text[:40]!r}; pass latest-all.json", file=path, line=number)
         if held:
             yield held
             only = False
@@ -175,8 +174,7 @@ def entity_lines(lines: list[Line], wikis: Mapping[str, Names]) -> list[str]:
                 entities.append(entity.line())
                 entities[-1].encode()  # a lone surrogate, which JSON can escape, cannot be written
         except (KeyError, TypeError, AttributeError, UnicodeEncodeError):
-            problem = "not the JSON of an entity; download the file again"
-            raise CorpusError(problem, file=line.file, line=line.number) from None
+            raise CorpusError("not the JSON of an entity; download again", file=line.file, line=line.number) from None
     return entities
 
 

@@ -18,7 +18,7 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
@@ -30,16 +30,18 @@ from numpy.typing import NDArray
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_fields
 from isoglot.core.errors import RecipeError
 from isoglot.data.files import atomic_write
+from isoglot.data.readers.entities import SENTENCES, TABLE
 from isoglot.wikipedia.dump import Dump
 from isoglot.wikipedia.entities import has_types, labels_of, types_of
 from isoglot.wikipedia.shards import read_shards
 from isoglot.wikipedia.titles import key_of
 
-SENTENCES, ENTITIES, REPORT = "sentences.jsonl", "entities.tsv", "report.json"
+REPORT = "report.json"
 ONE_LANGUAGE, EACH_LANGUAGE = 1_000_000, 50_000  # instances sampled in the paper's two settings
 _SLACK = 1 << 18  # instances beyond twice the sample that are gathered before a cut
 
 Part = tuple[Dump, Path]  # a dump and the folder of its articles in shards
+Draw = Callable[[str], tuple[str, ...]]  # the hard negative entities of an entity
 
 
 @check_fields
@@ -76,8 +78,8 @@ def write_choice(
     vocabulary = {entity: row for row, entity in enumerate(sorted(e for e in counts if counts[e] > choice.min_links))}
     types = types_of(tables, vocabulary)
     draw = partial(candidates, types=types, of_type=members(types), seed=choice.seed, size=choice.candidates)
-    lonely = choice.keep_lonely or not has_types(tables)
-    instances = partial(_instances, parts, vocabulary, lru_cache(1 << 16)(draw), choice, lonely)
+    choice = replace(choice, keep_lonely=choice.keep_lonely or not has_types(tables))
+    instances = partial(_instances, parts, vocabulary, lru_cache(1 << 16)(draw), choice)
 
     progress("drawing the sample")
     languages = sorted({dump.lang for dump, _ in parts})
@@ -98,7 +100,7 @@ def write_choice(
                 used.update([row["entity"], *row["hard"]])
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     labels = labels_of(tables, used)
-    with atomic_write(output / ENTITIES) as file:
+    with atomic_write(output / TABLE) as file:
         for entity in sorted(used, key=lambda one: (-counts[one], one)):
             file.write(f"{entity}\t{counts[entity]}\t{' '.join(labels.get(entity, '').split())}\n")
     return {
@@ -110,12 +112,7 @@ def write_choice(
 
 
 def _instances(
-    parts: Sequence[Part],
-    vocabulary: Collection[str],
-    drawn: Callable[[str], tuple[str, ...]],
-    choice: Choice,
-    lonely: bool,
-    met: Mapping[str, Counter[str]],
+    parts: Sequence[Part], vocabulary: Collection[str], drawn: Draw, choice: Choice, met: Mapping[str, Counter[str]]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The random number and the row of each instance; `met` counts them by language, and those that are none."""
     for dump, record in _records(parts):
@@ -129,7 +126,7 @@ def _instances(
                 counts["entity below the cut"] += 1
                 continue
             hard = [one for one in drawn(entity) if one not in linked]
-            if not hard and not lonely:
+            if not hard and not choice.keep_lonely:
                 counts["without hard negative"] += 1
                 continue
             counts["eligible"] += 1

@@ -73,9 +73,8 @@ def resolve(link: str, names: Names) -> tuple[str, str]:
     name = _SPACES.sub("_", prefix.strip().lower())
     if colon and name:
         space = names.namespaces.get(name, _NAMESPACES.get(name))
-        if space in (6, 14) or (_MEDIA.search(link) and not shown):
-            return (OTHER if shown else HIDDEN), ""
-        if name.replace("_", "-") in WIKIS and space is None:
+        is_wiki = space is None and name.replace("_", "-") in WIKIS
+        if is_wiki or space in (6, 14) or (_MEDIA.search(link) and not shown):
             return (OTHER if shown else HIDDEN), ""
         if space is not None or name in _PROJECTS.split():
             return OTHER, ""

@@ -40,6 +40,7 @@ from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
 from isoglot.evaluation.plot import plane
 from isoglot.evaluation.sets import SetTask, Source, among, in_split, is_english
+from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.xsim import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit
@@ -52,18 +53,12 @@ FEW = 15  # groups in the map of translations
 POINTS = 400  # sentences in the map of languages, over all of them
 MARKED = 3  # groups marked there
 
-NEEDS = (
-    "groups of translations: retrieval.jsonl, .tsv or .tmx, or NTREX-128, FLORES-200, SIB-200, TICO-19 or Multi30k in "
-    "the layout they are published in"
-)
-
 _BLOCK = 2048  # sentences on each side of a block of distances: 32 MiB
 _ROUNDING = 1e-6  # unit vectors that differ by less are the same
 _SQUARES = 1e-9  # a sum of squares below is that of equal vectors
 
-ALIGNED = tuple(
-    Metric(name, "plain", lower_is_better=True, main=True) for name in ("alignment", "uniformity")
-)  # each of the two alone is easy to optimise
+# Each of the two alone is easy to optimise.
+ALIGNED = tuple(Metric(name, "plain", lower_is_better=True, main=True) for name in ("alignment", "uniformity"))
 TRANSLATIONS = Metric("cosine/translations", "cosine")
 CONTRAST = Metric("cosine/contrast", "cosine", main=True)  # encoders differ in where their cosines lie
 LEAST = Metric("cosine/min", "cosine")
@@ -71,7 +66,6 @@ SPREAD = Metric("cosine/std", "cosine", lower_is_better=True)
 DISTANCE = Metric("distance", "plain", lower_is_better=True, main=True)
 VARIANCE = Metric("variance/meaning", main=True), Metric("variance/language", lower_is_better=True)
 
-Doubles = NDArray[np.float64]
 Tables = Mapping[str, Doubles]
 
 
@@ -104,24 +98,20 @@ class Alignment(SetTask):
         for subset, parts in subsets.items():
             where = f"{self.name} {subset}"
             pairs = sts.join_rows(part.read(f"{self.name} {part.part.subset}") for part in parts)
-            first: dict[str, int] = {}
-            for row, text in enumerate([*pairs.texts(0), *pairs.texts(1)]):
-                first.setdefault(text, row)
+            distinct = np.unique(retrieval.first_places([*pairs.texts(0), *pairs.texts(1)]))
             positive = np.array(pairs.labels) >= POSITIVE
-            if len(first) < 2:
+            if len(distinct) < 2:
                 raise EvaluationError(f"{where}: all sentences are identical; use another set")
             if not positive.any():
-                raise EvaluationError(
-                    f"{where}: none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} or more; "
-                    "give a set with pairs of one meaning, on the scale 0 to 5"
-                )
+                problem = f"none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} or more; add some"
+                raise EvaluationError(f"{where}: {problem}")
             tables = sts.embed_sides(encode, pairs, where=where, languages=sts.sides(subset))
             squares = alignment(*(table[positive] for table in tables)).astype(np.float32)
             yield ALIGNED[0].mean_of(self.name, subset, squares, item_set=item_set_of(pairs.labels))
-            yield ALIGNED[1].score(self.name, subset, uniformity(np.concatenate(tables)[[*first.values()]]), len(first))
+            yield ALIGNED[1].score(self.name, subset, uniformity(np.concatenate(tables)[distinct]), len(distinct))
 
 
-def alignment(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+def alignment(first: NDArray[Any], second: NDArray[Any]) -> Doubles:
     """Squared distances (N,) of unit vectors of N pairs (N, D): 0 to 4. Their mean is the alignment."""
     differences = unit(first) - unit(second)
     return np.asarray(np.einsum("nd,nd->n", differences, differences))
@@ -299,7 +289,10 @@ class OfGroups(BaseTask):
 
     source: str = ""
     reads: ClassVar[tuple[str, ...]] = tuple(N_WAY[name].source for name in SOURCES)
-    needs: ClassVar[str] = NEEDS
+    needs: ClassVar[str] = (
+        "groups of translations: retrieval.jsonl, .tsv or .tmx, or NTREX-128, FLORES-200, SIB-200, TICO-19 or Multi30k"
+        " as published"
+    )
     name: ClassVar[str]
     reads_one_set: ClassVar[bool] = True  # that with the most of the languages
     paraphrases: ClassVar[bool] = False  # whether all sentences of a language in a group count
@@ -394,10 +387,8 @@ class Centroids(OfGroups):
         apart = float(np.linalg.norm(a.mean(axis=0) - b.mean(axis=0)))
         spread = sum(float(np.sqrt(np.square(side - side.mean(axis=0)).sum(axis=1).mean())) for side in (a, b)) / 2
         if spread <= _ROUNDING < apart:
-            raise EvaluationError(
-                f"{self.name} {name}: all {len(a)} sentences of a language have the same vector, and the languages "
-                "differ; check the encoder's weights and its tokenizer"
-            )
+            problem = f"all {len(a)} sentences of a language have the same vector; check the encoder and its tokenizer"
+            raise EvaluationError(f"{self.name} {name}: {problem}")
         yield DISTANCE.score(self.name, name, apart / spread if apart > _ROUNDING else 0.0, len(subset.places))
 
 

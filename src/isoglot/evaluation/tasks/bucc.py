@@ -14,21 +14,22 @@ in gold, about forty times fewer (Muennighoff et al. 2023, "MTEB: Massive Text E
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, worst
+from isoglot.evaluation.base import Cells, Detail, Details, Encode, Metric, Score, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
+from isoglot.search.best import Floats, Ids
 from isoglot.search.blocks import Direction, Margin
 from isoglot.search.exact import neighbours
 from isoglot.search.pairs import Pairs, mine, sort_pairs
@@ -36,7 +37,6 @@ from isoglot.search.threshold import Quality, quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
 POSITIVE = float(np.nextafter(0, 1))  # the smallest threshold above 0
-_COLUMNS = ("source", "found", "expected", "score")
 METRICS = Metric("f1", main=True), Metric("precision"), Metric("recall")
 SEARCHED = Metric("accuracy"), Metric("precision"), Metric("recall"), Metric("f1", main=True)
 
@@ -79,9 +79,7 @@ def find(task: str, names: Sequence[str], data: Path, *, languages: Sequence[str
 def load(pair: str, parts: tuple[Source, Source, Source], *, task: str) -> Split:
     """A split of a pair. Raises `EvaluationError` for files that cannot be used and an id of gold without sentence."""
     where, (code, english) = f"{task} {pair}", pair.split("-")
-    source, target = (
-        part.read(f"{where}, language {language}") for part, language in zip(parts, (code, english), strict=False)
-    )
+    source, target = parts[0].read(f"{where}, language {code}"), parts[1].read(f"{where}, language {english}")
     rows = [{row.id: place for place, row in enumerate(side)} for side in (source, target)]
     gold: dict[tuple[int, int], None] = {}
     for row in parts[2].read(where):
@@ -173,14 +171,13 @@ class Mining(SetTask):
         for pair, parts in subsets.items():
             mined = [self._mine(encode, load(pair, parts[split], task=self.name)) for split in splits]
             cuts, split = list(design(*mined)), mined[-1].split
-            pairs = _together([cut.kept for cut in cuts])
+            columns = ([getattr(cut.kept, name) for cut in cuts] for name in ("source", "target", "score"))
+            pairs = sort_pairs(*map(np.concatenate, columns))  # best first
             result, items = quality(pairs, split.gold), _items(pairs, split)
             details = (self._mining(cuts), *_mistakes(pairs, split))
             for metric in METRICS:
-                value, shown = getattr(result, metric.name), details if metric.main else ()
-                yield metric.score(
-                    self.name, pair, value, len(items), items=items, statistic=metric.name, details=shown
-                )
+                more = {"items": items, "statistic": metric.name, "details": details if metric.main else ()}
+                yield metric.score(self.name, pair, getattr(result, metric.name), len(items), **more)
 
     def _mine(self, encode: Encode, split: Split) -> Mined:
         chosen, source_sure = _distinct(split.source, self.repeated)
@@ -218,7 +215,7 @@ MINING: tuple[Mining, ...] = (
 )
 
 
-def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _distinct(side: Rows, repeated: str) -> tuple[Ids, NDArray[np.bool_]]:
     """The rows that take part, and of each of them whether its pairs count."""
     if repeated == "kept":
         return np.arange(len(side)), np.ones(len(side), np.bool_)
@@ -227,13 +224,7 @@ def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.
     return rows, np.array([counts[side[row].texts[0]] == 1 for row in rows], np.bool_)
 
 
-def _together(parts: Sequence[Pairs]) -> Pairs:
-    """The pairs of all parts, best first."""
-    columns = ("source", "target", "score")
-    return sort_pairs(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
-
-
-def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
+def _items(pairs: Pairs, split: Split) -> Floats:
     """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
     right = set(split.gold)
     hits = [pair in right for pair in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)]
@@ -241,18 +232,25 @@ def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
     return np.stack([np.bincount(side, minlength=len(split.source)) for side in sides], axis=1).astype(np.float32)
 
 
-def _mistakes(pairs: Pairs, split: Split) -> tuple[Detail, ...]:
+def _mistakes(pairs: Pairs, split: Split) -> Details:
     """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
-    gold, expected = set(split.gold), dict(reversed(split.gold))
-    mined = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
+    gold, mined = set(split.gold), list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
     wrong = [place for place, pair in enumerate(mined) if pair not in gold]
+    found, expected = [mined[place] for place in wrong], dict(reversed(split.gold))
+    return _worst(split.source, split.target, found, expected, pairs.score[wrong])
 
-    def row(at: int) -> tuple[str | float, ...]:
-        source, target = mined[wrong[at]]
-        right = split.target[expected[source]].texts[0] if source in expected else ""
-        return split.source[source].texts[0], split.target[target].texts[0], right, float(pairs.score[wrong[at]])
 
-    return worst(_COLUMNS, pairs.score[wrong], row)
+def _worst(
+    source: Rows, target: Rows, found: Sequence[tuple[int, int]], expected: Mapping[int, int], scores: NDArray[Any]
+) -> Details:
+    """The wrong pairs `found`, rows of both sides, of the best scores; `expected` are the targets of the sources."""
+
+    def row(at: int) -> Cells:
+        query, answer = found[at]
+        right = target[expected[query]].texts[0] if query in expected else ""
+        return source[query].texts[0], target[answer].texts[0], right, float(scores[at])
+
+    return worst(("source", "found", "expected", "score"), scores, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,13 +278,13 @@ class Bitext(SetTask):
             corpus = split.target
             if self.corpus == "gold":
                 corpus, labels = Rows(corpus[row] for row in labels), np.arange(len(labels))
-            vectors = [
-                embed_rows(encode, rows, where=f"{self.name} {pair}, language {language}")
-                for rows, language in zip((queries, corpus), split.languages, strict=True)
-            ]
-            result = neighbours(vectors[0], vectors[1], 1, metric="cosine")
+            sides = zip((queries, corpus), split.languages, strict=True)
+            x, y = (embed_rows(encode, rows, where=f"{split.where}, language {code}") for rows, code in sides)
+            result = neighbours(x, y, 1, metric="cosine")
             answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
-            details = _wrong(queries, corpus, labels, answers, result.forward_scores[:, 0])
+            wrong = np.flatnonzero(answers != labels)
+            found = list(zip(wrong.tolist(), answers[wrong].tolist(), strict=True))
+            details = _worst(queries, corpus, found, dict(enumerate(labels.tolist())), result.forward_scores[wrong, 0])
             for metric, items in zip(SEARCHED, _outcomes(labels, answers), strict=True):
                 yield metric.mean_of(self.name, pair, items, details=details)
                 details = ()
@@ -298,7 +296,7 @@ BITEXT: tuple[Bitext, ...] = (  # on the files of BUCC, or on MTEB's copy
 )
 
 
-def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+def _outcomes(labels: Ids, answers: Ids) -> list[Floats]:
     """Of each query hit or miss, and precision, recall and F1 of its label; the means are the weighted averages."""
     from sklearn.metrics import precision_recall_fscore_support
 
@@ -306,16 +304,3 @@ def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDA
     parts = precision_recall_fscore_support(labels, answers, labels=distinct, average=None, zero_division=0)
     outcomes = [labels == answers, *(part[numbers.reshape(-1)] for part in parts[:3])]
     return [np.asarray(values, np.float32) for values in outcomes]
-
-
-def _wrong(
-    queries: Rows, corpus: Rows, labels: NDArray[np.int64], answers: NDArray[np.int64], cosines: NDArray[np.float32]
-) -> tuple[Detail, ...]:
-    wrong = np.flatnonzero(answers != labels)
-
-    def row(at: int) -> tuple[str | float, ...]:
-        query = wrong[at]
-        texts = queries[query], corpus[answers[query]], corpus[labels[query]]
-        return *(text.texts[0] for text in texts), float(cosines[query])
-
-    return worst(_COLUMNS, cosines[wrong], row)

@@ -32,17 +32,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, item_set_of, worst
+from isoglot.evaluation.base import Cells, Details, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources, words
-from isoglot.evaluation.tasks.linear import Floats, Ids, apply, best_layers
+from isoglot.evaluation.tasks.linear import apply, best_layers
 from isoglot.evaluation.vectors import embed, embed_rows
+from isoglot.search.best import Floats, Ids
 
 Label = str | int
 # Vectors (N, D) to predictions (N,), numbers of classes, and probabilities (N, K).
@@ -51,7 +52,7 @@ Classifier = Callable[[Floats], tuple[Ids, Floats]]
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0)  # C of scikit-learn: unit vectors need more than raw ones
 KEPT_APART = 0.2  # the part of the training data by which a strength is chosen
 SEED = 0
-ITERATIONS = 200  # of the probes of pairs and languages
+ITERATIONS = 200  # of a probe, whose strength is chosen
 ACCURACY = Metric("accuracy", main=True)
 
 _REUTERS = re.compile(r"\(c\) Reuters Limited \d{4}")
@@ -85,10 +86,8 @@ def gold_of(test: Rows, classes: Sequence[Label], *, where: str) -> Ids:
     place = {label: number for number, label in enumerate(classes)}
     for label, row in zip(test.labels, test, strict=True):
         if label not in place:
-            raise EvaluationError(
-                f"{where}: {row.places[0]}: the label {label!r} does not occur in training, which has "
-                f"{', '.join(map(str, classes))}; correct the label"
-            )
+            known = ", ".join(map(str, classes))
+            raise EvaluationError(f"{where}: {row.places[0]}: training has {known}, not label {label!r}; correct it")
     return np.array([place[label] for label in test.labels], np.int64)
 
 
@@ -119,7 +118,7 @@ def logistic(train: Floats, gold: Ids, *, strength: float = 1.0, iterations: int
     return answer
 
 
-def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, iterations: int = 200) -> float:
+def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int]) -> float:
     """The strength of `STRENGTHS` best on a fifth of the training data kept apart, the smallest of equals.
 
     Rows of one group, such as pairs with the same first sentence, are never parted. The draw is by `SEED`.
@@ -132,31 +131,24 @@ def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, it
     learnt, apart = next(draw.split(train, gold, groups))
     if len(np.unique(gold[learnt])) < len(np.unique(gold)):
         return 1.0  # too few rows to part: a class would have none left
-    outcomes = [
-        logistic(train[learnt], gold[learnt], strength=strength, iterations=iterations)(train[apart])[0] == gold[apart]
-        for strength in STRENGTHS
-    ]
-    return STRENGTHS[int(np.argmax([right.mean() for right in outcomes]))]
+    tried = (logistic(train[learnt], gold[learnt], strength=one, iterations=ITERATIONS) for one in STRENGTHS)
+    return STRENGTHS[int(np.argmax([(classify(train[apart])[0] == gold[apart]).mean() for classify in tried]))]
 
 
-def accuracy(
-    task: str,
-    subset: str,
-    outcome: Outcome,
-    *,
-    metric: Metric = ACCURACY,
-    item_set: str = "",
-    details: tuple[Detail, ...] = (),
-) -> Score:
+def probe(train: Floats, gold: Ids, groups: Sequence[str | int]) -> Classifier:
+    """Logistic regression of the strength that `chosen_strength` chooses."""
+    return logistic(train, gold, strength=chosen_strength(train, gold, groups), iterations=ITERATIONS)
+
+
+def accuracy(task: str, subset: str, outcome: Outcome, *, metric: Metric = ACCURACY, **more: Any) -> Score:
     """The share of right answers, mean over the classifiers; the items are the share of classifiers that were right.
 
-    The items are identified by their gold labels, or by another `item_set`.
+    `more` are further fields of the score. The items are identified by their gold labels, or by another `item_set`.
     """
     right = outcome.predicted == outcome.gold
     items = right.mean(axis=0, dtype=np.float64).astype(np.float32)
     value = float(right.mean(axis=1, dtype=np.float64).mean())
-    item_set = item_set or item_set_of(outcome.gold)
-    return metric.score(task, subset, value, len(items), items=items, item_set=item_set, details=details)
+    return metric.score(task, subset, value, len(items), items=items, **{"item_set": item_set_of(outcome.gold), **more})
 
 
 def _macro_f1(gold: Ids, predicted: Ids) -> float:
@@ -178,7 +170,7 @@ def scores_of(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[
         yield metric.score(task, subset, mean, len(outcome.gold))
 
 
-def mistakes(test: Rows, outcome: Outcome) -> tuple[Detail, ...]:
+def mistakes(test: Rows, outcome: Outcome) -> Details:
     """The worst mistakes of texts with labels, see `wrong_answers`."""
     names: dict[Label, str] = {}
     for row in test:
@@ -192,7 +184,7 @@ def wrong_answers(
     *,
     names: Mapping[Label, str] | None = None,
     labels: tuple[str, str] = ("gold", "predicted"),
-) -> tuple[Detail, ...]:
+) -> Details:
     """The most confident wrong answers of the mean probability, at most ten, the worst first; nothing without any.
 
     `texts` are the columns that show the N examples, `labels` the names of the columns of gold and predicted labels;
@@ -207,7 +199,7 @@ def wrong_answers(
         label = outcome.classes[number]
         return (names or {}).get(label, str(label))
 
-    def row(place: int) -> tuple[str | float, ...]:
+    def row(place: int) -> Cells:
         text = wrong[place]
         sides = (side[text] for side in texts.values())
         return *sides, name_class(outcome.gold[text]), name_class(best[text]), float(certainty[place])
@@ -228,12 +220,11 @@ class Labelled(SetTask):
         Parts without labels count as absent. None unless all parts to learn from are there.
         """
         parts = {key: source for key, source in sources(self.name, self.reads, data).items() if source.part.labelled}
-        learnt = tuple(parts[key] for key in self.learns if key in parts)
-        return {
-            code: (*learnt, source)
-            for (part, code), source in parts.items()
-            if part == self.split and len(learnt) == len(self.learns) and among(code, languages)
-        }
+        if not parts.keys() >= {*self.learns}:
+            return {}
+        tests = {code: source for (part, code), source in parts.items() if part == self.split}
+        learnt = tuple(parts[key] for key in self.learns)
+        return {code: (*learnt, source) for code, source in tests.items() if among(code, languages)}
 
     def read(self, source: Source) -> tuple[Rows, str]:
         """The rows of a part, and how messages name it."""
@@ -275,9 +266,7 @@ class FewShot(Labelled):
         """The scores of each language."""
         for code, parts in subsets.items():
             if len(parts) < 2:
-                raise EvaluationError(
-                    f"{self.name} {code}, split train: the data folder has no train split for {code}; add that file"
-                )
+                raise EvaluationError(f"{self.name} {code}, split train: data has no train split for {code}; add it")
             (train, at_train), (test, at_test) = map(self.read, parts)
             classes = classes_of(train, at_train)
             gold, expected = (gold_of(part, classes, where=at_test) for part in (train, test))
@@ -354,8 +343,7 @@ class PairProbe(Labelled):
         if lacking := set(self.classes) - set(rows.labels):
             raise EvaluationError(f"{where}: no pair has the label {min(lacking)!r}; get it again")
         gold, vectors = gold_of(rows, self.classes, where=where), self._features(encode, rows, where)
-        strength = chosen_strength(vectors, gold, rows.texts(0), iterations=ITERATIONS)
-        classify = logistic(vectors, gold, strength=strength, iterations=ITERATIONS)
+        classify = probe(vectors, gold, rows.texts(0))
         for code, (_, source) in subsets.items():
             test, where = self.read(source)
             answer = classify(self._features(encode, test, where))
@@ -369,10 +357,8 @@ class PairProbe(Labelled):
         with np.errstate(over="ignore"):
             table = features(first, second)
         if len(bad := np.flatnonzero(~np.isfinite(table).all(axis=1))):
-            raise EvaluationError(
-                f"{where}: {part.place()(int(bad[0]))}: the product of the pair's vectors does not fit float32; scale "
-                "the vectors down"
-            )
+            place = part.place()(int(bad[0]))
+            raise EvaluationError(f"{where}: {place}: the product of the pair's vectors exceeds float32; scale down")
         return table
 
 
@@ -386,13 +372,9 @@ def _english(code: str) -> tuple[tuple[str, str], ...]:
     return ("train", code), ("dev", code)
 
 
-PAWS_X = PairProbe(  # XTREME's copy has all that the probe needs
-    "paws-x",
-    ("pawsx",),
-    {"xtreme-7": words("de en es fr ja ko zh")},
-    classes=("0", "1"),
-    sets=("xtreme-pawsx", "pawsx"),
-)
+_XTREME_7 = words("de en es fr ja ko zh")
+# XTREME's copy has all that the probe needs.
+PAWS_X = PairProbe("paws-x", ("pawsx",), {"xtreme-7": _XTREME_7}, classes=("0", "1"), sets=("xtreme-pawsx", "pawsx"))
 CLASSIFICATION: tuple[Labelled, ...] = (
     FewShot("mtop", *_MTOP),
     FewShot("mtop/dev", *_MTOP, split="dev"),

@@ -16,8 +16,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +25,11 @@ from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score
 from isoglot.evaluation.sets import SetTask, Source, words
 from isoglot.evaluation.vectors import embed_rows
+from isoglot.search.best import Ids
 
 SEEDS = (0, 1, 2)
 RESTARTS = 10
 
-Ints = NDArray[np.int64]
 METRICS = Metric("accuracy", main=True), Metric("purity/micro"), Metric("purity/macro"), Metric("v-measure")
 
 
@@ -45,9 +44,7 @@ class Clustering(SetTask):
             where = f"{self.name} {subset}"
             rows = source.read(where)
             if len(classes := sorted(set(rows.labels))) < 2:
-                raise EvaluationError(
-                    f"{where}: the texts have no two labels, only {classes}; check the file of labels"
-                )
+                raise EvaluationError(f"{where}: all texts have the label {classes}; check the file of labels")
             vectors = embed_rows(encode, rows, where=where)
             yield from score(vectors, rows.labels, task=self.name, subset=subset)
 
@@ -60,8 +57,7 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
     """
     classes, gold = np.unique(np.asarray(labels, dtype=object), return_inverse=True)
     parts = [compare(gold, clusters) for clusters in kmeans(vectors, len(classes))]
-    names = "matched", "majority", "macro", "v_measure"
-    matched, pure, macro, v_measure = (np.mean([getattr(part, name) for part in parts], axis=0) for name in names)
+    matched, pure, macro, v_measure = (np.mean(values, axis=0) for values in zip(*parts, strict=True))
     return [
         METRICS[0].mean_of(task, subset, matched, details=(_table(matched, labels),)),
         METRICS[1].mean_of(task, subset, pure),
@@ -70,8 +66,7 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(NamedTuple):
     """One clustering of n texts, with their classes.
 
     `matched` (n,) is 1 where a text's cluster is matched with its class, in the one-to-one matching of clusters with
@@ -87,7 +82,7 @@ class Partition:
     v_measure: float
 
 
-def compare(gold: Ints, clusters: Ints) -> Partition:
+def compare(gold: Ids, clusters: Ids) -> Partition:
     """Compare classes (n,) with clusters (n,), both any whole numbers; see `Partition`."""
     from scipy.optimize import linear_sum_assignment
     from sklearn.metrics import v_measure_score
@@ -107,7 +102,7 @@ def compare(gold: Ints, clusters: Ints) -> Partition:
     )
 
 
-def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ints]:
+def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ids]:
     """The cluster (n,) of each vector (n, D), for each of `SEEDS`. The same vectors always give the same clusters.
 
     Where fewer than `count` vectors differ, fewer clusters are found. Their unit of length makes no difference.

@@ -24,7 +24,7 @@ from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, gold_of
-from isoglot.evaluation.tasks.linear import Ids
+from isoglot.search.best import Ids
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -59,9 +59,7 @@ class PawsXFinetune(Labelled):
             model = model.trainable()
         if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
             what = "vectors without a model" if model is None else f"a {type(model).__name__}"
-            raise EvaluationError(
-                f"{self.name}: {what} cannot be fine-tuned; use a transformer encoder, or leave this task out"
-            )
+            raise EvaluationError(f"{self.name}: {what} cannot be fine-tuned; use a transformer, or leave the task out")
         tests = {code: self.read(parts[-1]) for code, parts in subsets.items()}
         train, dev = (self.read(source)[0] for source in next(iter(subsets.values()))[:2])
         classifier = self._learn(model, train, dev)
@@ -123,16 +121,11 @@ class PairClassifier:
         with suspend_padding(self.tokenizer.backend_tokenizer, self.length):
             encodings = self.tokenizer.backend_tokenizer.encode_batch([tuple(pairs[row].texts) for row in rows])
         columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-        fill = {"input_ids": int(self.tokenizer.pad_token_id or 0)}
-        inputs = {
-            name: pad_sequence(
-                [torch.tensor(getattr(row, column)) for row in encodings],
-                batch_first=True,
-                padding_value=fill.get(name, 0),
-            ).to(device)
-            for name, column in columns.items()
-            if name in self.tokenizer.model_input_names
-        }
+        inputs = {}
+        for name in columns.keys() & self.tokenizer.model_input_names:
+            ids = [torch.tensor(getattr(row, columns[name])) for row in encodings]
+            fill = int(self.tokenizer.pad_token_id or 0) if name == "input_ids" else 0
+            inputs[name] = pad_sequence(ids, batch_first=True, padding_value=fill).to(device)
         logits: Tensor = self.layers["head"](backbone(**inputs).last_hidden_state[:, 0])
         return logits
 

@@ -20,8 +20,8 @@ from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score
 from isoglot.evaluation.sets import SetTask, Source, among, in_split
 from isoglot.evaluation.tasks import classification
-from isoglot.evaluation.tasks.linear import Floats, Ids
 from isoglot.evaluation.vectors import embed_rows
+from isoglot.search.best import Floats, Ids
 
 SETS = (("en", "de", "fr", "hi"), ("en", "tr", "ar", "bg"))
 PREMISES = 1000
@@ -45,8 +45,7 @@ def probe(tables: dict[str, Floats]) -> classification.Outcome:
         for side in (0, 1)
     )
     groups = np.concatenate([half[0] for half in halves])  # a sentence and its translations share their number
-    strength = classification.chosen_strength(learnt, gold, groups.tolist(), iterations=classification.ITERATIONS)
-    answer = classification.logistic(learnt, gold, strength=strength, iterations=classification.ITERATIONS)(tested)
+    answer = classification.probe(learnt, gold, groups.tolist())(tested)
     return classification.combine(tuple(tables), expected, [answer])
 
 
@@ -79,10 +78,9 @@ class LanguageId(SetTask):
         where = f"{self.name} {subset}, language {code}"
         english, translated = (tests[one].read(where) for one in ("en", code))
         if len(english) != len(translated):
-            raise EvaluationError(
-                f"{where}: test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(translated)}, so from "
-                f"line {min(len(english), len(translated)) + 1} on they are not translations; get both files again"
-            )
+            sizes = f"test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(translated)}"
+            line = min(len(english), len(translated)) + 1
+            raise EvaluationError(f"{where}: {sizes}: not translations from line {line} on; get both files again")
         first = {premise: row for row, premise in reversed(list(enumerate(english.texts())))}
         taken = Rows(translated[row] for row in sorted(first.values())[:PREMISES])
         if len(taken) < 2:

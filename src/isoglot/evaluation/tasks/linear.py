@@ -12,10 +12,8 @@ from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
-Ids = NDArray[np.int64]
+from isoglot.search.best import Floats, Ids
 
 BATCHES, RATES, SEEDS = (32, 64, 128), (0.1, 0.01, 0.001), (0, 1, 2)
 EPOCHS, EVERY = 5, 10

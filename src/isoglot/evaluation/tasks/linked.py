@@ -16,11 +16,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import locate, read_lines
 from isoglot.data.readers.entities import SENTENCES, read_entities
 from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
-from isoglot.evaluation.sets import among, is_english
+from isoglot.evaluation.sets import among, is_english, reading
 from isoglot.evaluation.vectors import embed
 from isoglot.search.best import Floats
 from isoglot.search.exact import neighbours
@@ -75,10 +74,8 @@ class Linked(BaseTask):
                     vectors[side.code] = embed(encode, side.texts, where=where, place=side.places.__getitem__)
             rows = vectors[source.code][queries]
             nearest = neighbours(rows, vectors[target.code], 1, metric="cosine").forward_ids[:, 0]
-            hits = [
-                not source.entities[query].isdisjoint(target.entities[place])
-                for query, place in zip(queries, nearest, strict=True)
-            ]
+            found = zip(queries, nearest, strict=True)
+            hits = [not source.entities[query].isdisjoint(target.entities[place]) for query, place in found]
             yield ACCURACY.mean_of(self.name, subset, np.array(hits, np.float32))
 
     def _read(self, data: Path) -> dict[str, _Language]:
@@ -86,17 +83,14 @@ class Linked(BaseTask):
         if (file := locate(data, SENTENCES) or locate(data / "wikipedia", SENTENCES)) is None:
             return {}
         sentences: dict[str, dict[str, tuple[str, set[int]]]] = {}
-        try:
+        with reading(self.name):
             numbers = (number for number, _ in read_lines(file))
             for number, group in zip(numbers, read_entities(file.parent, hard=0), strict=True):
                 texts_of = sentences.setdefault(group.langs[0], {})
                 _, links = texts_of.setdefault(group.texts[0], (f"{file}:{number}", set()))
                 links.add(int(group.extras["entity"]))  # type: ignore[arg-type]
-        except CorpusError as error:
-            raise EvaluationError(f"{self.name}: {error}") from error
-        return {
-            code: _Language(
-                code, [*texts], [place for place, _ in texts.values()], [links for _, links in texts.values()]
-            )
-            for code, texts in sorted(sentences.items())
-        }
+        languages = {}
+        for code, texts in sorted(sentences.items()):
+            places, links_of = zip(*texts.values(), strict=True)
+            languages[code] = _Language(code, [*texts], [*places], [*links_of])
+        return languages

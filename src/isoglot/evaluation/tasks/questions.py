@@ -75,10 +75,8 @@ class Questions(SetTask):
             where = f"{self.name} {subset}"
             questions, paragraphs = (parts[kind].read(f"{where}, {kind}") for kind in ("questions", "paragraphs"))
             questions, relevance = _judge(questions, paragraphs, parts["gold"].read(where), where=where)
-            asked, searched = (
-                embed_rows(in_role(encode, role), rows, where=f"{where}, {role}")
-                for role, rows in (("query", questions), ("document", paragraphs))
-            )
+            asked = embed_rows(in_role(encode, "query"), questions, where=f"{where}, query")
+            searched = embed_rows(in_role(encode, "document"), paragraphs, where=f"{where}, document")
             nearest = neighbours(asked, searched, DEPTH, metric="cosine").forward_ids
             items = judge(nearest, relevance)
             first, relevant = nearest[:, 0], np.array([min(gains) for gains in relevance])

@@ -23,13 +23,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.errors import CorpusError, EvaluationError
+from isoglot.core.errors import EvaluationError
 from isoglot.data.files import locate
 from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Columns, Texts
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of, worst
-from isoglot.evaluation.sets import SetTask, Source, among, is_english, words
+from isoglot.evaluation.base import BaseTask, Cells, Details, Encode, Metric, Score, item_set_of, worst
+from isoglot.evaluation.sets import SetTask, Source, among, is_english, reading, words
 from isoglot.evaluation.vectors import embed_rows, unit
 from isoglot.search.best import Floats, Ids
 from isoglot.search.exact import neighbours
@@ -94,10 +94,8 @@ def score_pair(
     of each direction as a detail. Raises `EvaluationError`, see `embed`.
     """
     subset, texts = "-".join(pair), (rows.texts(0), rows.texts(1))
-    tables = [
-        embed_rows(encode, rows, where=f"{task} {subset}, language {language}", side=side)
-        for side, language in enumerate(pair)
-    ]
+    where = f"{task} {subset}, language"
+    tables = [embed_rows(encode, rows, where=f"{where} {language}", side=side) for side, language in enumerate(pair)]
     near = neighbours(tables[0], tables[1], max(measure.depth for measure in measures), metric="cosine")
     nearest = first_places(texts[1])[near.forward_ids], first_places(texts[0])[near.backward_ids]
     details = []
@@ -132,11 +130,8 @@ def warn_of_repeated(rows: Texts, side: int, *, where: str) -> bool:
     first, place = first_places(rows.texts(side)), rows.place(side)
     repeated = np.flatnonzero(first != np.arange(len(first)))
     if len(repeated):
-        _warn(
-            f"{where}: {place(repeated[0])} repeats the sentence of {place(first[repeated[0]])}; {len(repeated)} of "
-            f"{len(first)} rows do so, and of equal ones at most one is right in either direction, with any encoder; "
-            "remove them"
-        )
+        others = f"{len(repeated)} of {len(first)} rows do so, and of equal ones at most one can be right; remove them"
+        _warn(f"{where}: {place(repeated[0])} repeats the sentence of {place(first[repeated[0]])}; {others}")
     return bool(len(repeated))
 
 
@@ -178,9 +173,7 @@ class Retrieval(BaseTask):
     metrics: ClassVar[tuple[Metric, ...]] = tuple(
         dict.fromkeys(m for other in ("en", "yy") for one in MEASURES for m in one.metrics(other))
     )
-    needs: ClassVar[str] = (
-        "a file retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ with line-aligned files"
-    )
+    needs: ClassVar[str] = "retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ of line-aligned files"
     reads: ClassVar[tuple[str, ...]] = ()
     groups: tuple[Group, ...] | None = None
     name: str = "retrieval"
@@ -215,7 +208,7 @@ class Retrieval(BaseTask):
 
 def cosine_mistakes(
     texts: Sequence[Sequence[str]], tables: Sequence[Floats], wrong: Ids, expected: Ids, answers: Ids
-) -> tuple[Detail, ...]:
+) -> Details:
     """The worst of W wrong answers by cosine, see `mistakes`; `tables` are the vectors of the texts of each side."""
 
     def cosines(others: Ids) -> Doubles:  # by parts, since the vectors of all in float64 take more than the tables
@@ -230,7 +223,7 @@ def cosine_mistakes(
 
 def mistakes(
     texts: Sequence[Sequence[str]], rows: tuple[Ids, Ids, Ids], scores: tuple[Doubles, Doubles], names: Sequence[str]
-) -> tuple[Detail, ...]:
+) -> Details:
     """The worst of W wrong answers, by how much they score above the expected one; nothing without any.
 
     `rows` (W,) are those of the sentences, on the first side, and of what was expected and found, on the second;
@@ -241,7 +234,7 @@ def mistakes(
     right, chosen = (score.round(6) for score in scores)
     above = (chosen - right).round(6)
 
-    def row(at: int) -> tuple[str | float, ...]:
+    def row(at: int) -> Cells:
         sentences = (side[places[at]] for side, places in zip((texts[0], texts[1], texts[1]), rows, strict=True))
         return *sentences, float(right[at]), float(chosen[at]), float(above[at])
 
@@ -267,9 +260,7 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
         raise EvaluationError(f"{task}: {path}: only .{', .'.join(kinds)} are read; rename or convert the file")
     before = {"folder": f"{path}, line ", "tmx": f"{path}, unit "}.get(kind, f"{path}:")
     passed = Counter[str]()
-    try:
+    with reading(task):
         groups = read(kind, path, **({"counts": passed} if kind == "tmx" else {}))
         for number, group in enumerate(groups, 2 if kind in TABLES else 1):
             yield f"{before}{number + passed['empty']}", group
-    except CorpusError as error:
-        raise EvaluationError(f"{task}: {error}") from error

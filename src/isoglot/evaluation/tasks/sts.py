@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, item_set_of, worst
+from isoglot.evaluation.base import Cells, Details, Encode, Metric, Score, item_set_of, worst
 from isoglot.evaluation.sets import SetTask, Source, in_memory, in_split, words
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed_rows, unit
@@ -40,9 +40,8 @@ WAYS = ("all", "wmean", "mean")
 TRACKS_5 = ("ara-ara", "ara-eng", "spa-spa", "spa-eng", "tur-eng")
 EXTENDED_10 = words("eng-eng ara-ara spa-spa ara-eng deu-eng tur-eng spa-eng fra-eng ita-eng nld-eng")
 MTEB_11 = (*EXTENDED_10, "kor-kor")
-MPCL_17 = words(
-    "eng deu spa pol tur ara rus zho fra deu-eng spa-eng ita pol-eng zho-eng spa-ita deu-fra deu-pol"
-)  # without fra-pol, which has only 8 pairs
+# Without fra-pol, which has only 8 pairs.
+MPCL_17 = words("eng deu spa pol tur ara rus zho fra deu-eng spa-eng ita pol-eng zho-eng spa-ita deu-fra deu-pol")
 STS17_SETS = ("sts17-official", "sts17-crosslingual-sts")  # the copy adds subsets to the tracks
 
 SUBSET = "eng"  # of the English sets
@@ -117,10 +116,7 @@ def judge(encode: Encode, pairs: Rows, *, where: str, languages: tuple[str, str]
     Raises `EvaluationError` for vectors that cannot be used, and for pairs whose gold scores do not differ.
     """
     if len(set(pairs.labels)) < 2:
-        raise EvaluationError(
-            f"{where}: its {len(pairs)} labelled pairs have no two different scores, so nothing can be ranked; "
-            "give more pairs"
-        )
+        raise EvaluationError(f"{where}: its {len(pairs)} labelled pairs have no two different scores; add pairs")
     tables = embed_sides(encode, pairs, where=where, languages=languages)
     # Rounded to the resolution of single precision at 1, so that pairs of equal sentences tie at 1 and orthogonal pairs
     # tie at 0; otherwise rounding errors would rank them.
@@ -138,7 +134,7 @@ def embed_sides(
 
 
 def correlations(
-    task: str, subset: str, parts: Sequence[Items], ways: Sequence[str], *, details: tuple[Detail, ...] = ()
+    task: str, subset: str, parts: Sequence[Items], ways: Sequence[str], *, details: Details = ()
 ) -> Iterator[Score]:
     """The scores of gold against cosine, both correlations of the corpora of a set in each of the `ways`.
 
@@ -158,18 +154,23 @@ def correlations(
         )  # fmt: skip
 
 
-def mistakes(pairs: Rows, items: Items) -> tuple[Detail, ...]:
-    """The ten pairs whose ranks by gold and by cosine differ most, worst first.
+def rank_errors(items: Items) -> NDArray[np.float64]:
+    """The rank (n,) of each pair by cosine less its rank by gold.
 
-    The difference is a share of the pairs: 0.5 is a pair that the cosine puts half the list nearer than people do,
-    and -0.5 the opposite.
+    It is a share of the pairs: 0.5 is a pair that the cosine puts half the list nearer than people do, and -0.5 the
+    opposite.
     """
     from scipy.stats import rankdata
 
     gold, cosine = (rankdata(column) for column in items.T)
-    differences = (cosine - gold) / len(items)
+    return np.asarray((cosine - gold) / len(items))
 
-    def row(at: int) -> tuple[str | float, ...]:
+
+def mistakes(pairs: Rows, items: Items) -> Details:
+    """The ten pairs whose ranks by gold and by cosine differ most, worst first."""
+    differences = rank_errors(items)
+
+    def row(at: int) -> Cells:
         texts = (text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..." for text in pairs[at].texts)
         return *texts, float(pairs.labels[at]), float(items[at, 1]), float(differences[at])
 

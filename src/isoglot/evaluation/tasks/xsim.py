@@ -20,7 +20,7 @@ import numpy as np
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
+from isoglot.evaluation.base import BaseTask, Details, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places, mistakes
 from isoglot.evaluation.vectors import embed_rows, unit
@@ -95,11 +95,9 @@ def check_aligned(texts: tuple[Rows, Rows], *, where: str) -> None:
     if ids[0].keys() == ids[1].keys():
         return
     first = min(ids[0].keys() ^ ids[1].keys())
-    lone = ids[first in ids[1]][first].places[0]
-    raise EvaluationError(
-        f"{where}: there are {len(texts[0])} and {len(texts[1])} sentences; the first without a partner is line "
-        f"{lone.rpartition(':')[2]} of {lone.rpartition(':')[0]}; get both again"
-    )
+    file, _, line = ids[first in ids[1]][first].places[0].rpartition(":")
+    sizes = f"there are {len(texts[0])} and {len(texts[1])} sentences"
+    raise EvaluationError(f"{where}: {sizes}; the first without a partner is line {line} of {file}; get both again")
 
 
 NTREX_MIDDLE = 971  # the first line of document 62 of 123: no document is in both halves
@@ -228,9 +226,7 @@ def _metrics(margin: Margin) -> tuple[Metric, Metric]:
     return by_text, replace(by_text, name=f"error-by-index/{margin}", main=False)
 
 
-def _margin_mistakes(
-    sides: tuple[_Side, _Side], near: Near, answers: Ids, values: Doubles, margin: Margin
-) -> tuple[Detail, ...]:
+def _margin_mistakes(sides: tuple[_Side, _Side], near: Near, answers: Ids, values: Doubles, margin: Margin) -> Details:
     """Sentences that found (N,) another text than their translation's; `values` (N,) are the margins of that."""
     wrong = np.flatnonzero(answers != sides[1].firsts)
     x, y = (unit(side.vectors[wrong]) for side in sides)

@@ -24,13 +24,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
 import re
 import shutil
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,7 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from isoglot.core import __version__, environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt
 from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
-from isoglot.core.processes import end_with_parent
+from isoglot.core.processes import end_with_parent, worker_pool
 from isoglot.core.progress import Report, clock
 from isoglot.core.score import Score, main_metrics
 from isoglot.core.toml import tomllib
@@ -564,17 +563,10 @@ def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
                 results[arm.name].append(job.run(arm, seed, report or display.report, display.update))
         return results
     threads = max(1, torch.get_num_threads() // jobs)
-    # Spawn processes: a forked one would inherit the locks of torch's threads.
-    with ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_run, initargs=(threads,)
-    ) as pool:
+    with worker_pool(jobs, _start_run, threads) as pool:
         submitted = [(arm, pool.submit(_run_in_process, job, arm, seed, report is not None)) for arm, seed in runs]
-        try:
-            for done in as_completed([future for _, future in submitted]):
-                done.result()  # a run that fails ends the sweep at once, not when those before it are done
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for done in as_completed([future for _, future in submitted]):
+            done.result()  # a run that fails ends the sweep at once, not when those before it are done
     for arm, future in submitted:
         results[arm.name].append(future.result())
     return results

@@ -37,6 +37,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
 from isoglot.model import Model
+from isoglot.model.configs import Permutation
 from isoglot.model.engine import check_texts, engine, plan
 
 EXACT = "float32"  # on accelerators too: bfloat16 rounds away what nearly equal vectors differ in
@@ -175,7 +176,7 @@ def fit_flow(
     texts: Iterable[str],
     *,
     flow: Flow | None = None,
-    permutation: str = "random",
+    permutation: Permutation = "random",
     epochs: PositiveInt = 1,
     batch_size: int = 32,
     lr: float = 1e-3,

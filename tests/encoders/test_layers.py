@@ -220,7 +220,9 @@ def test_a_layer_must_fit(toy_static, tmp_path):
     WithLayer(toy_static, flow(8)).save(tmp_path / "model")
     place = next(module.folder for module in layout.read_modules(tmp_path / "model") if module.kind == "Flow")
     flow(9).save(place)
-    with pytest.raises(EncoderError, match="1_Flow: can't be read: the layer takes 9 dimensions and the encoder gives 8"):
+    with pytest.raises(
+        EncoderError, match="1_Flow: can't be read: the layer takes 9 dimensions and the encoder gives 8"
+    ):
         load(tmp_path / "model")
     (place / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match="1_Flow"):

@@ -43,7 +43,7 @@ def quantize(encoder: Encoder) -> OnnxModel:
         if cached is None or cached[0] != state:
             cached = _graphs[words] = state, _graph(encoder)
     model = OnnxModel(
-        cached[1], encoder.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length,
+        cached[1], encoder.tokenizer.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length,
         pad=encoder.pad or 0, table=words.detach().numpy(), pooling=encoder.pooling, prompt=encoder.prompt,
         prompts=encoder.prompts, normalizes=encoder.normalizes,
     )  # fmt: skip

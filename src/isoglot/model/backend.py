@@ -17,7 +17,7 @@ from isoglot.core.errors import EncoderError
 from isoglot.core.machine import available_cores
 from isoglot.core.plugins import torch_half
 from isoglot.data.tokens import Tokens
-from isoglot.model.tokenizer import digest
+from isoglot.model.tokenizer import backend_of, digest
 
 Rows = NDArray[np.floating]
 Self = TypeVar("Self", bound="Backend")
@@ -105,15 +105,9 @@ class Backend:
         raise EncoderError(f"a {self.kind} has no vectors of tokens; use a transformer, such as isoglot.load()")
 
     @property
-    def backend_tokenizer(self) -> Any:
-        """The tokenizer as `tokenizers` has it, without what transformers puts around it."""
-        tokenizer = cast(Any, self).tokenizer
-        return getattr(tokenizer, "backend_tokenizer", tokenizer)
-
-    @property
     def fingerprint(self) -> str:
         """Hexadecimal digest that changes when the ids of any text would change: the key of token caches."""
-        return digest(self.backend_tokenizer, self.max_length, self.prompt)
+        return digest(backend_of(cast(Any, self).tokenizer), self.max_length, self.prompt)
 
     @property
     def kind(self) -> str:

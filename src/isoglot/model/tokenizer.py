@@ -238,6 +238,11 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
+def backend_of(tokenizer: Any) -> Any:
+    """The tokenizer as `tokenizers` has it, without what transformers or a saved folder puts around it."""
+    return getattr(tokenizer, "backend_tokenizer", tokenizer)
+
+
 def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:
     """Hexadecimal digest of all that decides the ids of a text."""
     with suspend_padding(tokenizer, max_length):

@@ -70,7 +70,7 @@ from isoglot.model import Model, load
 from isoglot.report.sweep_plot import plot_sweep, write_value
 from isoglot.report.tables import NOTHING, Grid, save_tables, to_document, to_text
 from isoglot.training import recipe as recipes
-from isoglot.training.freeze import settings_of, without_none
+from isoglot.training.freeze import settings_of
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display
 from isoglot.training.recipe import PACKAGED
@@ -421,7 +421,7 @@ def _describe(
         with collecting() as opened:
             TASKS[task].subsets(job.places[task], languages=codes)
         files |= name_files(opened, job.files.absolute(), job.data)
-    columns = [without_none(one.model_dump(mode="json", exclude_defaults=True)) for one in design.columns]
+    columns = [one.model_dump(mode="json", exclude_defaults=True, exclude_none=True) for one in design.columns]
     arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in finished.arms]
     names = [arm.name for arm in finished.arms if not arm.model]
     return circumstances(resolve(job.device), files) | {

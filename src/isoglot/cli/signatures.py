@@ -30,8 +30,8 @@ _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of
 _STRINGS = re.compile(r"(?:Sequence|Collection)\[str\b[\w |]*\]")
 _LIST = str | None  # of strings, separated by commas
 # Of a union, the first of these.
-_STRING = ("str", "Margin", "Direction", "Permutation")
-_TYPES: dict[str, type] = {"Path": Path, **dict.fromkeys(_STRING, str), "bool": bool, "int": int, "float": float}
+# Of a union, the first of these.
+_TYPES = {"Path": Path, "str": str, "Margin": str, "Direction": str, "bool": bool, "int": int, "float": float}
 
 
 def finite(value: float | None) -> float | None:

@@ -25,6 +25,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -37,7 +38,6 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
 from isoglot.model import Model
-from isoglot.model.configs import Permutation
 from isoglot.model.engine import check_texts, engine, plan
 
 EXACT = "float32"  # on accelerators too: bfloat16 rounds away what nearly equal vectors differ in
@@ -176,7 +176,7 @@ def fit_flow(
     texts: Iterable[str],
     *,
     flow: Flow | None = None,
-    permutation: Permutation = "random",
+    permutation: str = "random",
     epochs: PositiveInt = 1,
     batch_size: int = 32,
     lr: float = 1e-3,
@@ -195,7 +195,7 @@ def fit_flow(
     width; EncoderError if the flow diverges.
     """
     encoder = model.trainable()
-    flow = Flow(encoder.dim, permutation=permutation, seed=seed) if flow is None else flow
+    flow = Flow(encoder.dim, permutation=cast(Any, permutation), seed=seed) if flow is None else flow
     whole = WithLayer(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
         vectors = encoder.encode(

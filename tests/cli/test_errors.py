@@ -52,7 +52,7 @@ WRONG = [
     ("encode m a.eng -o out --gpus 1", IsoglotError, "need --ray"),
     ("fit pca m a.eng -o out", EncoderError, "'pca'"),
     ("fit flow m a.eng -o out --dim 3", EncoderError, "--dim 3: a flow keeps every dimension"),
-    ("fit flow m a.eng -o out --permutation conv", EncoderError, "permutation must be one of random, reversed"),
+    ("fit flow m a.eng -o out --permutation conv", EncoderError, "use one of random, reversed"),
     ("fit whitening m a.eng -o out --dim 9", EncoderError, "dim must lie between 1 and the encoder's 8"),
     ("fit whitening m few.txt -o out", EncoderError, r"few\.txt: a covariance.*got 1"),
     ("fit whitening m none.txt -o out", CorpusError, "no such file"),

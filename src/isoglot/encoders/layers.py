@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder, attribute_of
@@ -57,13 +58,8 @@ def read_dense(module: layout.Module) -> Dense:
     with torch.device("meta"):  # the sizes in config.json take no memory
         layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
     weights = {name: weight.float() for name, weight in read_weights(module.folder).items()}
-    try:
+    with configs.reading(module.folder):
         layer.load_state_dict(weights, assign=True)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise EncoderError(
-            f"{module.folder}: the weights are not those that config.json describes: {reason}"
-        ) from error
     return layer
 
 
@@ -140,7 +136,6 @@ def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
 
 # Flows
 
-PERMUTATIONS = ("random", "reversed")
 _FASTER = 3.0  # log-scales are stored divided by this, so that they learn faster by this factor (published code)
 
 
@@ -214,14 +209,18 @@ class Flow(nn.Module):
     Raises ValueError for another permutation, sizes below one, or fewer than two channels left for the last level.
     """
 
+    @check_arguments()
     def __init__(
-        self, dim: int, *, levels: int = 3, depth: int = 3, width: int = 32, permutation: str = "random", seed: int = 0
+        self,
+        dim: int,
+        *,
+        levels: PositiveInt = 3,
+        depth: PositiveInt = 3,
+        width: PositiveInt = 32,
+        permutation: configs.Permutation = "random",
+        seed: int = 0,
     ) -> None:
         super().__init__()
-        if permutation not in PERMUTATIONS:
-            raise ValueError(f"permutation must be one of {', '.join(PERMUTATIONS)}, got {permutation!r}")
-        if min(levels, depth, width) < 1:
-            raise ValueError(f"levels, depth and width must be at least 1, got {levels}, {depth}, {width}")
         self.config = {"dim": dim, "levels": levels, "depth": depth, "width": width, "permutation": permutation}
         self.dim = self.out = dim
         self.levels = nn.ModuleList()
@@ -276,15 +275,12 @@ class Flow(nn.Module):
 def read_flow(module: layout.Module) -> Flow:
     """The flow saved in a module folder; EncoderError if its settings or weights are not one's."""
     config, weights = layout.settings_of(module, configs.Flow), read_weights(module.folder)
-    try:
+    with configs.reading(f"{module.folder}: the flow"):
         _require_sizes(config, weights)
         flow = Flow(**config.model_dump())
         flow.load_state_dict(weights)
         if any((step.order.sort().values != torch.arange(len(step.order))).any() for step in _all_steps(flow)):
             raise ValueError("an order of channels names one twice")
-    except (TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise EncoderError(f"{module.folder}: contains no flow ({reason}); save or download the model again") from error
     return flow.eval()
 
 
@@ -365,8 +361,6 @@ def with_layers(encoder: Encoder, modules: Sequence[layout.Module]) -> Encoder:
     """The encoder with saved layers after it, in their order; EncoderError if one can't be read or does not fit."""
     for module in modules:
         layer = read_dense(module) if module.kind == "Dense" else read_flow(module)
-        try:
+        with configs.reading(module.folder):
             encoder = WithLayer(encoder, layer).eval()
-        except ValueError as error:
-            raise EncoderError(f"{module.folder}: {error}; save or download the model again") from error
     return encoder

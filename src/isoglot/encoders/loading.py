@@ -20,7 +20,6 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import adapters, bert, onnx_export
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.bert import Bert
 from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
 from isoglot.encoders.pooling import POOLINGS
@@ -102,15 +101,9 @@ def read(folder: Path, settings: dict[str, Any]) -> Encoder:
     is run: classes are recognised by name, transformers uses only its own code, and pickles are read only as weights.
     Raises EncoderError.
     """
-    try:
+    with configs.reading(f"{folder}: the tokenizer"):  # what tokenizers raises about damage is no Exception
         encoder = _read(folder, settings).eval()
         _try(encoder, folder)
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # what tokenizers raises about damage is no Exception
-            raise
-        raise EncoderError(
-            f"{folder}: the tokenizer cannot be used: {_one_line(error)}; save or download the model again"
-        ) from error
     encoder.card = card.read(folder)
     return encoder
 
@@ -268,9 +261,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     pickled = _find_pickle(folder) if expanded is None else None
     try:
         tokenizer: Any = layout.read_tokenizer(folder)
-        backbone: Any = _read_bert(folder, expanded)
-        if backbone is None:
-            backbone = _read_backbone(folder, expanded, safe=pickled is None)
+        backbone: Any = _read_backbone(folder, expanded, safe=pickled is None)
         if tokenizer is None:
             tokenizer = _read_transformers_tokenizer(folder)
     except EncoderError:
@@ -294,16 +285,13 @@ def _expand_weights(folder: Path) -> dict[str, Tensor] | None:
     return read_weights(folder) if packed.is_packed(folder) else None
 
 
-def _read_bert(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
-    """The backbone, if it is of the family of BERT and needs nothing of transformers."""
-    config, plain = layout.read_json(folder / "config.json"), folder / "model.safetensors"
-    if not bert.fits(config) or (expanded is None and not plain.is_file()):
-        return None
-    return bert.build(config, read_tensors(plain) if expanded is None else expanded)
-
-
 def _read_backbone(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) -> Any:
-    """A backbone of transformers."""
+    """The backbone: our own, if it is of the family of BERT and needs nothing of transformers, or one of these."""
+    described, plain = layout.read_json(folder / "config.json"), folder / "model.safetensors"
+    if bert.fits(described) and (expanded is not None or plain.is_file()):
+        network = bert.build(described, read_tensors(plain) if expanded is None else expanded)
+        if network is not None:
+            return network
     import transformers
 
     with layout.quiet():
@@ -335,13 +323,10 @@ def _read_transformers_tokenizer(folder: Path) -> Any:
 
 def _find_pickle(folder: Path) -> Path | None:
     """The pickle in which the weights are; None if they are safetensors."""
-    for name in ("model.safetensors", "model.safetensors.index.json"):
-        if (folder / name).is_file():
-            return None
-    for name in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
-        if (folder / name).is_file():
-            return folder / name
-    raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
+    weights = layout.find_weights(folder)
+    if weights is None:
+        raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
+    return weights if weights.name.startswith("pytorch") else None
 
 
 def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> None:

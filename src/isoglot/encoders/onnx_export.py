@@ -32,24 +32,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from isoglot.core.arguments import NonNegativeInt, check_arguments
 from isoglot.core.errors import EncoderError, naming_extras
 from isoglot.data.files import BUNDLED, read_lines
 from isoglot.data.tokens import pack
 from isoglot.encoders import adapters, packing
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
-from isoglot.model import layout, pieces
+from isoglot.model import configs, layout, pieces
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
-WORDS = ("input", packing.FULL, *packing.BITS)
-LAYERS = (packing.FULL, "int8")
+Words: TypeAlias = Literal["input", "float32", "int8", "int4"]
+Layers: TypeAlias = Literal["float32", "int8"]
 BLOCK = 32  # values of a row of the word table that share a scale
 
 _SECOND = 128  # values that share a scale in the second layers of feed-forward blocks
@@ -69,8 +70,14 @@ _SAMPLE = 20_000  # rows that centroids are made of
 _MICROSOFT = "com.microsoft"
 
 
+@check_arguments()
 def build_graph(
-    encoder: Encoder, *, words: str = "int4", layers: str = "int8", block: int = BLOCK, frequent: int = 0
+    encoder: Encoder,
+    *,
+    words: Words = "int4",
+    layers: Layers = "int8",
+    block: int = BLOCK,
+    frequent: NonNegativeInt = 0,
 ) -> bytes:
     """The ONNX model of a transformer; the same encoder gives the same bytes.
 
@@ -84,13 +91,10 @@ def build_graph(
     Raises MissingExtraError without the package onnx (and faiss, for rare words), EncoderError if the model can't be
     exported, ValueError for other settings.
     """
-    for name, given, forms in (("words", words, WORDS), ("layers", layers, LAYERS)):
-        if given not in forms:
-            raise ValueError(f"{name} must be one of {', '.join(forms)}, got {given!r}")
     if block < 16 or block & (block - 1):
         raise ValueError(f"block must be 16 times a power of two, got {block}")
-    if frequent < 0 or (frequent and words not in packing.BITS):
-        raise ValueError(f"frequent must be 0, or positive with words in int8 or int4, got {frequent} with {words!r}")
+    if frequent and words not in packing.BITS:
+        raise ValueError(f"frequent must be 0 unless words are in int8 or int4, got {frequent} with {words!r}")
     with naming_extras():
         import onnx
     backbone = adapters.merge_adapters(encoder.backbone)
@@ -114,8 +118,8 @@ def write_onnx(
     folder: str | Path,
     *,
     name: str | None = None,
-    words: str = "int4",
-    layers: str = "int8",
+    words: Words = "int4",
+    layers: Layers = "int8",
     block: int = BLOCK,
     frequent: int = 0,
     compress: bool = False,
@@ -161,11 +165,9 @@ def read_graph(path: str | Path) -> dict[str, Tensor]:
     """
     with naming_extras():
         import onnx
-    try:
+    with configs.reading(path):
         model = onnx.load_model(path, load_external_data=False)
         weights = dict(_weights(model))
-    except Exception as error:  # of protobuf and of NumPy
-        raise EncoderError(f"{path}: can't be read: {error}; save or download the model again") from error
     if model.producer_name != "isoglot":
         raise EncoderError(f"{path}: was not written by isoglot, so its weights have other names; save the model again")
     return weights
@@ -315,6 +317,8 @@ class _Graph:
         del self.graph.node[:], self.graph.initializer[:]
         self.graph.node.extend(nodes_left)
         self.graph.initializer.extend(weights)
+        if all(opset.domain != _MICROSOFT for opset in self.model.opset_import):
+            self.model.opset_import.append(self.helper.make_opsetid(_MICROSOFT, 1))
 
     def set_table(self, module: str, table: Tensor, form: str, block: int, frequent: int) -> None:
         """Give the table of words its rows: the `frequent` first in this form, the others product-quantized."""
@@ -344,7 +348,6 @@ class _Graph:
                     *after,
                 ]
         self.replace(new)
-        self._use_microsoft()
 
     def _add_rounded(self, name: str, rows: Tensor, bits: int, block: int) -> None:
         if rows.shape[1] % 2:
@@ -416,7 +419,6 @@ class _Graph:
             self._round_weight(name, bias, *ranges[name])
             new[place] = self._layer(name, (bias or name) + _SHIFTED, given, output)
         self.replace(new)
-        self._use_microsoft()
 
     def _layer_in_blocks(self, node: Any, name: str) -> Any:
         """The node of a layer whose inputs and weights have a scale for every 128 values of a row."""
@@ -460,10 +462,6 @@ class _Graph:
         self.add(name + _QUANTIZED, whole)
         self.add(name + _SCALES, scale)
         self.add((bias or name) + _SHIFTED, shifted + (self.to_array(self.weights[bias]) if bias else 0))
-
-    def _use_microsoft(self) -> None:
-        if all(opset.domain != _MICROSOFT for opset in self.model.opset_import):
-            self.model.opset_import.append(self.helper.make_opsetid(_MICROSOFT, 1))
 
     def rename(self, prefix: str, new: str) -> None:
         """Replace a prefix of the names of initializers."""
@@ -518,18 +516,12 @@ def _read_blocks(name: str, inputs: int, stored: dict[str, NDArray[Any]]) -> dic
 def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: int) -> dict[str, NDArray[Any]]:
     """The table of words, whose parts are taken out of `stored`."""
     integers, scales, unit = (stored.pop(name + ending) for ending in (_QUANTIZED, _SCALES, _UNIT))
-    values = _expand_table(integers, scales.astype(np.float32) * unit, bits, block)
+    if bits == 4:
+        integers = np.stack([integers & 15, integers >> 4], axis=2).reshape(len(integers), -1)
+    values = integers.astype(np.float32) - (1 << (bits - 1))
+    values *= np.repeat(scales.astype(np.float32) * unit, block, axis=1)[:, : values.shape[1]]
     parts = {ending: stored.pop(name + ending) for ending in _LOOKUP if name + ending in stored}
     if parts:
         codes = parts[_CODES] + parts[_STARTS]
         values = np.concatenate([values, parts[_CENTROIDS][codes].reshape(len(codes), -1)])
     return {name: values}
-
-
-def _expand_table(stored: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, block: int) -> NDArray[np.float32]:
-    """The float32 values of a word table."""
-    if bits == 4:
-        stored = np.stack([stored & 15, stored >> 4], axis=2).reshape(len(stored), -1)
-    values = stored.astype(np.float32) - (1 << (bits - 1))
-    values *= np.repeat(scales, block, axis=1)[:, : values.shape[1]]
-    return values

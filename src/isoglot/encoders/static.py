@@ -21,7 +21,7 @@ from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.model import layout
-from isoglot.model.tokenizer import add_prompt, digest, disable_extras, tokenize_rows
+from isoglot.model.tokenizer import add_prompt, disable_extras, tokenize_rows
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -117,11 +117,6 @@ class StaticEncoder(Encoder):
         """(V, D) rows times their weights, without a gradient: the table whose plain mean is this encoder."""
         table = self.table.detach()
         return table.clone() if self.token_weights is None else table * self.token_weights.detach()
-
-    @property
-    def fingerprint(self) -> str:
-        """Hexadecimal digest of tokenizer, truncation and prompt."""
-        return digest(self.tokenizer, self.max_length, self.prompt)
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write the folder of a sentence-transformers StaticEmbedding, the weights folded in."""

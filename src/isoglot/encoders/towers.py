@@ -21,7 +21,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isoglot.core.errors import EncoderError
 from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens, concatenate
 from isoglot.encoders.base import Encoder
@@ -130,10 +129,8 @@ class Towers(Encoder):
 def open_towers(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
     """The towers saved in a folder, each opened by `read`; EncoderError if they do not fit together."""
     lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, configs.Towers).root]
-    try:
+    with configs.reading(folder / FILE):
         return Towers({name: read(folder / name) for name, _ in lines}, dict(lines))
-    except ValueError as error:
-        raise EncoderError(f"{folder / FILE}: does not describe towers: {error}; save the model again") from error
 
 
 def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) -> None:

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import Range, check_arguments
 from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import adapters
@@ -33,16 +33,12 @@ from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.rounding import for_inference
 from isoglot.encoders.switches import attending
 from isoglot.model import Model, layout
-from isoglot.model.tokenizer import SavedTokenizer, add_prompt, digest, disable_extras, tokenize_rows
+from isoglot.model.tokenizer import SavedTokenizer, add_prompt, disable_extras, tokenize_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
     from isoglot.encoders.settings import AdapterSettings
-
-HEADS = ("none", "tanh", "kept")
-_WIDEST = 1 << 16  # dimensions of a new layer
-
 
 _LEAST_COSINE = 0.9995  # of a vector in bfloat16 with that in float32
 _SENTENCES = (
@@ -93,26 +89,24 @@ class TransformerEncoder(Encoder):
         *,
         pooling: str = "mean",
         max_length: int | None = None,
-        head: str = "none",
+        head: Literal["none", "tanh", "kept"] = "none",
         prompt: str = "",
         prompts: Mapping[str, str] | None = None,
         layers: int | str | Sequence[int] | None = None,
-        dim: int | None = None,
+        dim: Annotated[int, Range(1, 1 << 16)] | None = None,
         freeze_embeddings: bool = False,
         train_layers: str | None = None,
         adapter: AdapterSettings | Mapping[str, Any] | None = None,
         sparse_embeddings: bool = False,
         projections: Sequence[Dense] = (),
         normalizes: bool = False,
-        dropout: float | None = None,
+        dropout: Annotated[float, Range(0, 0.99)] | None = None,
         compile: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__()
         if pooling not in POOLINGS:
             raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
-        if head not in HEADS:
-            raise ValueError(f"head must be one of {', '.join(HEADS)}, got {head!r}")
         if head != "none" and pooling != "cls":
             raise ValueError(f"a head belongs to cls pooling, got pooling {pooling!r} with head={head!r}")
         self._length = _limit_length(backbone, tokenizer, max_length)
@@ -133,8 +127,6 @@ class TransformerEncoder(Encoder):
         self.new_layer = f"dim={dim}" if dim is not None else "head='kept'" if head == "kept" else ""
         if head == "kept":
             projections = [_head(self.hidden, seed), *projections]
-        if dim is not None and not 1 <= dim <= _WIDEST:
-            raise ValueError(f"dim must lie between 1 and {_WIDEST:,}, got {dim}")
         if dim is not None:
             width = projections[-1].linear.out_features if projections else self.hidden
             projections = [*projections, _rotation(width, dim, seed)]
@@ -182,8 +174,9 @@ class TransformerEncoder(Encoder):
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text without tokens becomes one padding token."""
         given = add_prompt(texts, prompt, self.prompt)
-        backend = self.tokenizer.backend_tokenizer
-        return tokenize_rows(backend, given, max_length=self.max_length, special=True, filler=self.pad)
+        return tokenize_rows(
+            self.tokenizer.backend_tokenizer, given, max_length=self.max_length, special=True, filler=self.pad
+        )
 
     def prepared(self, tokens: Tokens) -> Tokens:
         """The tokens with their padded table, in memory that copies to an accelerator do not wait for."""
@@ -221,11 +214,6 @@ class TransformerEncoder(Encoder):
         return output.hidden_states if layered else (output.last_hidden_state,), mask
 
     @property
-    def fingerprint(self) -> str:
-        """Hexadecimal digest of tokenizer, truncation and prompt."""
-        return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
-
-    @property
     def keeps_bfloat16(self) -> bool:
         """Whether vectors in bfloat16 keep their direction, measured once on sentences in six languages.
 
@@ -242,7 +230,7 @@ class TransformerEncoder(Encoder):
         """The encoder or its copy for inference, or its graph in int8."""
         return quantize(self) if precision == "int8" else for_inference(self, precision)
 
-    def save_graph(self, folder: str | Path, *, name: str | None, words: str) -> None:
+    def save_graph(self, folder: str | Path, *, name: str | None, words: Any) -> None:
         """Write a folder whose weights are a graph for ONNX Runtime."""
         write_onnx(self, folder, name=name, words=words)
 
@@ -308,8 +296,6 @@ def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:
 
 def _set_dropout(backbone: nn.Module, rate: float) -> None:
     """Set every dropout layer, and the numbers with this word in their name that attention reads; not the config."""
-    if not 0 <= rate <= 0.99:
-        raise ValueError(f"dropout must be at least 0 and at most 0.99, got {rate!r}")
     for module in backbone.modules():
         if isinstance(module, nn.Dropout):
             module.p = rate

@@ -30,7 +30,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import Model
 from isoglot.model.engine import check_texts
-from isoglot.model.tokenizer import SavedTokenizer, tokenize_rows
+from isoglot.model.tokenizer import SavedTokenizer, backend_of, tokenize_rows
 
 KINDS = ("Unigram", "WordPiece", "BPE")
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback
@@ -88,14 +88,14 @@ def trim(
     """
     encoder = model.trainable()
     inner = inside(encoder)
-    texts = check_texts(texts)
-    met, count = find_used(_backend(inner), _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
+    tokenizer, texts = backend_of(inner.tokenizer), check_texts(texts)
+    met, count = find_used(tokenizer, _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
-    met |= find_used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
-    met |= set(range(min(first, _backend(inner).get_vocab_size())))
+    met |= find_used(tokenizer, [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
+    met |= set(range(min(first, tokenizer.get_vocab_size())))
     trimmed, rows = cut_to(encoder, met, keep_characters=keep_characters)
-    result = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, encoder.parameters_count, minimum_count)
+    result = Trimmed(trimmed, rows, tokenizer.get_vocab_size(), count, encoder.parameters_count, minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
         check(encoder, result, texts, progress=progress)
     return result
@@ -118,7 +118,7 @@ def cut_to(
     Raises EncoderError for an encoder without a vocabulary of pieces.
     """
     inner = inside(encoder)
-    state = json.loads(_backend(inner).to_str())
+    state = json.loads(backend_of(inner.tokenizer).to_str())
     special = _special_ids(inner) | {token["id"] for token in state["added_tokens"]}
     wanted = find_needed(pieces | special | set(first), state, keep_characters=keep_characters)
     head = [*sorted(special), *first] if first else []
@@ -148,17 +148,13 @@ def _alike(before: Encoder, after: Trimmed, texts: list[str]) -> bool:
 def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
     """The encoder, or the one inside it, that has the vocabulary. Raises EncoderError if there is none to cut."""
     parts = [part for part in encoder.modules() if isinstance(part, TransformerEncoder | StaticEncoder)]
-    kinds = " + ".join(type(_backend(part).model).__name__ for part in parts) or "none"
+    kinds = " + ".join(type(backend_of(part.tokenizer).model).__name__ for part in parts) or "none"
     if kinds not in KINDS:
         raise EncoderError(
             f"cannot trim the vocabulary of a {type(encoder).__name__}: expected one of {', '.join(KINDS)}, got "
             f"{kinds}; pass a transformer or static encoder with one of these"
         )
     return parts[0]
-
-
-def _backend(inner: TransformerEncoder | StaticEncoder) -> Tokenizer:
-    return inner.tokenizer.backend_tokenizer if isinstance(inner, TransformerEncoder) else inner.tokenizer
 
 
 def _special_ids(inner: TransformerEncoder | StaticEncoder) -> set[int]:

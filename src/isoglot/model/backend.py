@@ -17,6 +17,7 @@ from isoglot.core.errors import EncoderError
 from isoglot.core.machine import available_cores
 from isoglot.core.plugins import torch_half
 from isoglot.data.tokens import Tokens
+from isoglot.model.tokenizer import backend_of, digest
 
 Rows = NDArray[np.floating]
 Self = TypeVar("Self", bound="Backend")
@@ -106,7 +107,7 @@ class Backend:
     @property
     def fingerprint(self) -> str:
         """Hexadecimal digest that changes when the ids of any text would change: the key of token caches."""
-        raise NotImplementedError
+        return digest(backend_of(cast(Any, self).tokenizer), self.max_length, self.prompt)
 
     @property
     def kind(self) -> str:

@@ -10,15 +10,16 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator, model_validator
 
-from isoglot.core.errors import EncoderError, quote
+from isoglot.core.errors import EncoderError, IsoglotError, quote
 
 # Bounds of a vector, a vocabulary or a sentence, and of the number of layers: memory is allocated by them.
 Size = Annotated[int, Field(gt=0, lt=1 << 24)]
 Depth = Annotated[int, Field(gt=0, le=1000)]
+Permutation: TypeAlias = Literal["random", "reversed"]  # of the channels of a flow
 Setting = TypeVar("Setting", bound=BaseModel)
 
 
@@ -133,7 +134,7 @@ class Flow(_Strict):
     levels: Depth = 3
     depth: Depth = 3
     width: Size = 32
-    permutation: Literal["random", "reversed"] = "random"
+    permutation: Permutation = "random"
 
 
 class AdapterOrigin(_Strict):
@@ -263,7 +264,7 @@ def reading(what: str | Path, advice: str = "save or download the model again") 
     """
     try:
         yield
-    except EncoderError:
+    except IsoglotError:
         raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":

@@ -92,11 +92,10 @@ def plan(
 
 def encode(model: Backend, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
     """Vectors (N, D) of N texts, or (D,) of a string. `engaged` is passed to `engine`."""
-    single = isinstance(texts, str)
     given = check_texts(texts)
     with engine(model, asked, **engaged) as blocks:
         rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grow_array(blocks, given, asked)
-    return rows[0] if single else rows
+    return rows[0] if isinstance(texts, str) else rows
 
 
 def encode_tokens(
@@ -327,11 +326,6 @@ def _require_finite(rows: Rows, chunk: NDArray[np.int64], texts: list[str], why:
         raise EncoderError(f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinity): {why}")
 
 
-def _compute(model: Backend, plan: Plan, piece: Tokens) -> Rows:
-    """The raw rows (N, width) of one chunk, in float32."""
-    return model.begin(piece, plan)()
-
-
 # Chunks in parallel
 
 
@@ -348,8 +342,11 @@ def run_chunks(model: Backend, plan: Plan, places: Sequence[Any]) -> Iterator[Ap
     if model.overlaps:  # while the host handles the rows of one chunk, the accelerator computes the next ones
         yield partial(run_ahead, lambda piece: model.begin(piece, plan), _AHEAD)
         return
-    work, threads = partial(_compute, model, plan), model.threads
+    threads = model.threads
     with ExitStack() as stack:
+
+        def work(piece: Tokens) -> Rows:
+            return model.begin(piece, plan)()
 
         @cache
         def pool_of_threads() -> ThreadPoolExecutor:

@@ -48,6 +48,7 @@ _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a mode
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 _quiet = threading.RLock()
 _INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -79,9 +80,12 @@ def is_model(folder: Path) -> bool:
 
 def is_onnx(folder: Path) -> bool:
     """Whether the only weights of a model folder are in an ONNX file."""
-    others = ("model.safetensors", "pytorch_model.bin")
-    plain = any((folder / f"{name}{index}").is_file() for name in others for index in ("", ".index.json"))
-    return (folder / GRAPH).is_file() and not plain and not packed.is_packed(folder)
+    return (folder / GRAPH).is_file() and find_weights(folder) is None and not packed.is_packed(folder)
+
+
+def find_weights(folder: Path) -> Path | None:
+    """The file with the weights of a model folder, or with the list of such files, as transformers writes them."""
+    return next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None)
 
 
 def sort_headers(folder: Path) -> None:

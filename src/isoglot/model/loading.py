@@ -11,7 +11,7 @@ from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.core.machine import wants_accelerator
 from isoglot.core.plugins import torch_half
-from isoglot.model import layout
+from isoglot.model import configs, layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name
 from isoglot.model.onnx import OnnxModel
@@ -65,10 +65,8 @@ def load(
     modules, saved = layout.read_modules(folder), layout.read_settings(folder)
     normalizes = any(module.kind == "Normalize" for module in modules)
     settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}
-    try:
+    with configs.reading(folder):
         model = (StaticModel if engine == "static" else OnnxModel).open(modules[0].folder, settings)
-    except (ValueError, TypeError) as error:
-        raise EncoderError(f"{folder}: {error}; save or download the model again") from error
     model.name, model.folder = saved.name or folder_name(str(name)), folder
     model.origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
     logging.getLogger(__name__).debug("%s: engine %s, precision %s", model.name, engine, model.precision)

@@ -23,7 +23,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import configs, layout, pieces
 from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer, tokenize_rows
+from isoglot.model.tokenizer import add_prompt, disable_extras, require_tokenizer, tokenize_rows
 
 
 class Graph:
@@ -144,7 +144,7 @@ class OnnxModel(Model):
         """Hexadecimal digest of tokenizer, truncation and prompt."""
         if self._pieces is not None:
             return self._pieces.digest(self.max_length, self.prompt)
-        return digest(self.tokenizer, self.max_length, self.prompt)
+        return super().fingerprint
 
     def source_identity(self) -> str:
         """That of the model that `isoglot export` read, unless settings were changed since; else its own."""

@@ -14,7 +14,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import layout, packed, words
 from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.tokenizer import add_prompt, digest, disable_extras, require_tokenizer
+from isoglot.model.tokenizer import add_prompt, disable_extras, require_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -88,11 +88,6 @@ class StaticModel(Model):
                 means[order[start:stop]] = sums[:, : plan.width] / np.float32(length)
             first = end
         return lambda: means
-
-    @property
-    def fingerprint(self) -> str:
-        """Hexadecimal digest of tokenizer, truncation and prompt."""
-        return digest(self.tokenizer, self.max_length, self.prompt)
 
     @property
     def parameters_count(self) -> int:

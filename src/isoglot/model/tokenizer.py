@@ -25,6 +25,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
+from isoglot.model.configs import reading
 
 UNKNOWN = "<unk>"
 SPACE = "\u2581"  # marks the space before a word
@@ -237,6 +238,11 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
+def backend_of(tokenizer: Any) -> Any:
+    """The tokenizer as `tokenizers` has it, without what transformers or a saved folder puts around it."""
+    return getattr(tokenizer, "backend_tokenizer", tokenizer)
+
+
 def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:
     """Hexadecimal digest of all that decides the ids of a text."""
     with suspend_padding(tokenizer, max_length):
@@ -270,10 +276,8 @@ def require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
     nothing = set(tokenizer.get_added_tokens_decoder()) | unknown
     pieces = [number for number in numbers if number not in nothing]
     probes = [tokenizer.decode([number]) for number in pieces[:: max(1, len(pieces) // _PROBES)]]
-    try:
+    with reading(f"{folder}: the tokenizer"):  # such as an unk_token without a number
         encodings = tokenizer.encode_batch(probes, add_special_tokens=False)
-    except Exception as error:  # the library's class for all errors, such as an unk_token without a number
-        raise EncoderError(f"{folder}: the tokenizer can't be used: {' '.join(str(error).split())[:300]}") from error
     if nothing.issuperset(number for encoding in encodings for number in encoding.ids):
         raise EncoderError(
             f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "

@@ -23,20 +23,19 @@ from isoglot.objectives.multi_positive import MultiPositive
 from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.objectives.soft_contrastive import SoftContrastive
 
-_BUILT_IN: dict[str, type[Objective]] = {
-    "additive_margin": AdditiveMargin,
-    "contrastive_tension": ContrastiveTension,
-    "distillation": Distillation,
-    "dual_momentum": DualMomentum,
-    "entity_contrast": EntityContrast,
-    "info_nce": InfoNCE,
-    "multi_positive": MultiPositive,
-    "pair_softmax": PairSoftmax,
-    "soft_contrastive": SoftContrastive,
-}
 OBJECTIVES: Registry[type[Objective]] = Registry(
     "isoglot.objectives",
-    _BUILT_IN,
+    {
+        "additive_margin": AdditiveMargin,
+        "contrastive_tension": ContrastiveTension,
+        "distillation": Distillation,
+        "dual_momentum": DualMomentum,
+        "entity_contrast": EntityContrast,
+        "info_nce": InfoNCE,
+        "multi_positive": MultiPositive,
+        "pair_softmax": PairSoftmax,
+        "soft_contrastive": SoftContrastive,
+    },
     kind="a subclass of Objective",
     is_valid=lambda plugin: isinstance(plugin, type) and issubclass(plugin, Objective),
     handed=("encoder", "languages", "sizes"),

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective, Range, Temperature
-from isoglot.objectives.kernel import Equation, contrast_both_ways, filter_pairs, matches, pick, same_meaning, unit
+from isoglot.objectives.kernel import Equation, contrast_both_ways, pick, relate, unit
 
 
 class AdditiveMargin(Objective):
@@ -34,16 +34,9 @@ class AdditiveMargin(Objective):
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `additive_margin`, and that of the other direction, under `additive_margin/back`."""
         z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
-        group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
-        in_group = matches(batch.group[anchors], group)
-        positives = filter_pairs(in_group, slot[in_group[1]] > 0)
+        positives, _, alike = relate(batch, anchors, candidates)
         margin = self.margin / self.temperature
-        equation = Equation(
-            temperature=self.temperature,
-            dropped=same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
-            favoured=positives,
-            favour=-margin,
-        )
+        equation = Equation(temperature=self.temperature, dropped=alike, favoured=positives, favour=-margin)
         forth, back = contrast_both_ways(pick(z, anchors), pick(z, candidates), positives, equation)
         # `favour` is in the denominators only; in the numerators the margin is the same for every anchor.
         rest = margin if len(positives[0]) else 0.0

@@ -14,16 +14,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective, Range, Temperature
-from isoglot.objectives.kernel import (
-    Equation,
-    contrast,
-    contrast_both_ways,
-    filter_pairs,
-    matches,
-    pick,
-    same_meaning,
-    unit,
-)
+from isoglot.objectives.kernel import Equation, contrast, contrast_both_ways, pick, relate, unit
 
 
 class InfoNCE(Objective):
@@ -50,16 +41,9 @@ class InfoNCE(Objective):
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `info_nce`, and that of the other direction, under `info_nce/back`."""
         z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
-        group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
-        in_group = matches(batch.group[anchors], group)
-        hard = slot[in_group[1]] < 0
-        equation = Equation(
-            temperature=self.temperature,
-            dropped=same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
-            favoured=filter_pairs(in_group, hard),
-            favour=self.hard_negative_weight,
-        )
-        positives = filter_pairs(in_group, ~hard)
+        positives, hard, alike = relate(batch, anchors, candidates)
+        weight = self.hard_negative_weight
+        equation = Equation(temperature=self.temperature, dropped=alike, favoured=hard, favour=weight)
         if self.direction == "one-way":
             return {"info_nce": contrast(pick(z, anchors), pick(z, candidates), positives, equation)}
         forth, back = contrast_both_ways(pick(z, anchors), pick(z, candidates), positives, equation)

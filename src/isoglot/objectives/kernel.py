@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from isoglot.data.batch import send
+from isoglot.data.batch import Batch, send
 
 Pairs: TypeAlias = tuple[Tensor, Tensor]  # (P,) anchors, ascending, and (P,) candidates, on the host
 Side: TypeAlias = Literal["outside", "inside"]  # of the logarithm, where the target stands
@@ -301,6 +301,17 @@ def same_meaning(group: Tensor, key: Tensor, other_group: Tensor, other_key: Ten
     """Pairs of equal key and different group, without hard negatives: neither positives nor negatives."""
     i, j = matches(key, other_key)
     return filter_pairs((i, j), (group[i] != other_group[j]) & (other_slot[j] >= 0))
+
+
+def relate(batch: Batch, anchors: Tensor, candidates: Tensor) -> tuple[Pairs, Pairs, Pairs]:
+    """Pairs of some rows, the anchors, with others, the candidates: with the sentences of its group, with the hard
+    negatives of its group, and with what means the same in another one.
+    """
+    group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
+    in_group = matches(batch.group[anchors], group)
+    hard = slot[in_group[1]] < 0
+    alike = same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot)
+    return filter_pairs(in_group, ~hard), filter_pairs(in_group, hard), alike
 
 
 def slot_pairs(group: Tensor, slot: Tensor) -> Pairs:

@@ -15,17 +15,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective, Temperature
-from isoglot.objectives.kernel import (
-    Equation,
-    Rescale,
-    contrast,
-    filter_pairs,
-    matches,
-    pick,
-    same_meaning,
-    union,
-    unit,
-)
+from isoglot.objectives.kernel import Equation, Rescale, contrast, filter_pairs, pick, relate, union, unit
 
 
 class MultiPositive(Objective):
@@ -65,22 +55,16 @@ class MultiPositive(Objective):
         rows = torch.arange(len(z))
         anchor = rows[batch.slot == 0 if self.anchors == "first" else batch.slot >= 0]
         candidate = rows if self.candidates == "batch" else rows[batch.slot != 0]
-        group, key, slot = batch.group[candidate], batch.key[candidate], batch.slot[candidate]
-        in_group = matches(batch.group[anchor], group)
+        in_group, _, alike = relate(batch, anchor, candidate)
         itself = anchor[in_group[0]] == candidate[in_group[1]]
-        hard = slot[in_group[1]] < 0
-        dropped = [
-            filter_pairs(in_group, itself),
-            same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot),
-        ]
-        private = (batch.group[anchor], torch.where(slot < 0, group, -1)) if self.hard_negatives == "own" else None
+        owners = torch.where(batch.slot < 0, batch.group, -1)[candidate]
         equation = Equation(
             temperature=self.temperature,
-            dropped=union(*dropped),
-            private=private,
+            dropped=union(filter_pairs(in_group, itself), alike),
+            private=(batch.group[anchor], owners) if self.hard_negatives == "own" else None,
             rescale=self.rescale,
             detach_extremes=self.extremes == "detached",
         )
-        positives = filter_pairs(in_group, ~hard & ~itself)
+        positives = filter_pairs(in_group, ~itself)
         loss = contrast(pick(z, anchor), pick(z, candidate), positives, equation, target="inside")
         return {"multi_positive": loss}

@@ -25,15 +25,8 @@ _FILES = Path(__file__).parent / "frozen"  # with the facts of the run in braces
 
 def settings_of(recipe: Recipe) -> dict[str, Any]:
     """The settings of a recipe that are not defaults, without the places of its files, for TOML."""
-    dump = recipe.model_dump(mode="json", exclude={"folder", "data"}, exclude_defaults=True)
-    return dict(without_none(dump))
-
-
-def without_none(value: Any) -> Any:
-    """Plain data without the keys whose values are None, which TOML does not have."""
-    if isinstance(value, dict):
-        return {key: without_none(inner) for key, inner in value.items() if inner is not None}
-    return [without_none(inner) for inner in value] if isinstance(value, list) else value
+    # TOML has no None.
+    return recipe.model_dump(mode="json", exclude={"folder", "data"}, exclude_defaults=True, exclude_none=True)
 
 
 @check_arguments()

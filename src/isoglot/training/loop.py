@@ -20,37 +20,35 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from isoglot.core.environment import cache_folder
-from isoglot.core.errors import CheckpointError, IsoglotError, OutputError, RecipeError
+from isoglot.core.errors import OutputError, RecipeError
 from isoglot.core.progress import Report
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
-from isoglot.data.files import check_output, exclusive, read_record, write_record
+from isoglot.data.files import read_record, write_record
 from isoglot.data.languages import canonical
 from isoglot.data.table import Array
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import compile_layers
 from isoglot.encoders.device import random_state, set_random_state, settle
-from isoglot.model import layout
 from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.memory import fit_graphs
 from isoglot.training.progress import Meter, RunLog, Status
 from isoglot.training.recipes import check, make_encoder, open_objectives
-from isoglot.training.record import Outcome, begin, circumstances, files_of, finish, inputs_of, record_of
+from isoglot.training.record import Outcome, begin, do_on_first, finish, inputs_of, record_of, reserve
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
 from isoglot.training.sharding import divide, divide_state, gather, gather_state
 from isoglot.training.step import Chunks, StepLimits, StepResult, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_columns
 from isoglot.training.trackers import check as trackers_of
 
-T = TypeVar("T")
 Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
 
 LOOK = 10  # the step after which vectors are checked for collapse
@@ -151,11 +149,8 @@ def run(
     models = [choice.folder for choice in selector.choices] or [output / "model"]
     with ranks.group(device), reserve(inputs_of(recipe), output, models):
         report, update = (report, update) if ranks.rank() == 0 else (ignore, ignore)
-
-        def describe() -> dict[str, Any]:
-            return circumstances(device, files_of(recipe, corpora, choices))
-
-        finished = do_on_first(partial(begin, output, record, seed, chain(*corpora), describe, resume=resume))
+        start = partial(begin, output, record, recipe, corpora, choices, seed=seed, device=device, resume=resume)
+        finished = do_on_first(start)
         if finished is not None:
             report(f"{output}: this run is already finished")
             return Outcome(output / "model", **finished)
@@ -470,52 +465,3 @@ class Signals:
             self.obey(received, frame)
         else:
             self.received = received
-
-
-def do_on_first(work: Callable[[], T]) -> T:
-    """What rank 0 gets from a piece of work that it does for all; its error is raised on every rank."""
-    result: T | None = None
-    problem: tuple[type[IsoglotError], str] | None = None
-    if ranks.rank() == 0:
-        try:
-            result = work()
-        except (CheckpointError, OutputError) as error:
-            problem = type(error), str(error)
-    if problem := ranks.from_first(problem):
-        kind, message = problem
-        raise kind(message)
-    return cast(T, ranks.from_first(result))
-
-
-@contextmanager
-def reserve(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Iterator[None]:
-    """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
-
-    Removes what a killed run has left there and, before any work, raises OutputError for a folder that another run
-    holds, and for files in the place of its output that are inputs or that no run wrote.
-    """
-    with ExitStack() as stack:
-
-        def hold() -> None:
-            check_output(output, folder=True)
-            stack.enter_context(exclusive(output))
-            _must_be_writable(inputs, output, models)
-
-        do_on_first(hold)
-        yield
-
-
-def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
-    # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
-    inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
-    read_record(output / "run.json", ("recipe", "seed"))
-    for name in ("run.json", "log.jsonl", "data.json", "trackers.json"):
-        check_output(output / name, inputs=inputs)
-    check_output(output / "checkpoints", inputs=inputs, folder=True)
-    checkpoint.clean(output / "checkpoints")
-    for folder in models:
-        check_output(folder, inputs=inputs, folder=True, whole=True)
-        if not (output / "run.json").exists() and folder.exists() and any(folder.iterdir()):
-            raise OutputError(f"{folder}: is not the model of a run in {output}; choose another output")
-        with exclusive(folder) if folder.parent.is_dir() else ExitStack():
-            layout.prepare(folder)

@@ -9,7 +9,7 @@ tensors of the moments at every step).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -26,10 +26,8 @@ class AdamW(torch.optim.AdamW):
     """
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:  # type: ignore[override]
         """Update every parameter that has a gradient."""
-        if closure is not None:
-            raise ValueError("closures are not supported")
         sparse: list[tuple[Tensor, Tensor]] = []
         for group in self.param_groups:
             for parameter in group["params"]:

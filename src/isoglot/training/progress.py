@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -102,7 +103,9 @@ class Display(Bar):
         self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
         is_notebook = self.console.is_jupyter and find_spec("ipywidgets") is not None
         is_drawn = not quiet and (self.console.is_terminal or is_notebook)
-        super().__init__(self._make_bar if is_drawn else None, None if quiet else _write_line)
+        super().__init__(
+            self._make_bar if is_drawn else None, None if quiet else partial(print, file=sys.stderr, flush=True)
+        )
         self.shown = 0.0  # the first step is a line too
 
     def _make_bar(self) -> Drawing:
@@ -120,11 +123,6 @@ class Display(Bar):
             self.shown = 0.0  # and the last one
         line = f"{status.stage} {status.step}/{status.total}  {status.details}"
         self.show(status.stage, status.step, status.total, line=line, details=status.details)
-
-
-def _write_line(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 class RunLog:

@@ -36,6 +36,7 @@ from isoglot.evaluation.run import data_digest, texts_of
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
+from isoglot.model.configs import reading
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
@@ -296,10 +297,8 @@ def _tokenizer(file: Path | str, settings: StaticSettings, streams: Sequence[Cor
     from tokenizers import Tokenizer
 
     if file:
-        try:
+        with reading(file, "set a tokenizer.json"):
             return Tokenizer.from_file(str(file))
-        except Exception as error:  # the library raises bare exceptions
-            raise EncoderError(f"{file}: not a tokenizer file ({error})") from error
     made = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]
     digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
     path = cache_folder() / "tokenizers" / f"{digest}.json"

@@ -1,4 +1,6 @@
-"""The record of a run, `run.json`: what identifies it, so that only the same run is continued, and how it was made."""
+"""The folder of a run, which it holds alone, and its record there, `run.json`: what identifies the run, so that only
+the same one is continued, and how it was made.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +8,39 @@ import hashlib
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 
 from isoglot.core import __version__, environment
-from isoglot.core.errors import CheckpointError
+from isoglot.core.errors import CheckpointError, IsoglotError, OutputError
 from isoglot.core.plugins import source_of
 from isoglot.data.corpus import Corpus
-from isoglot.data.files import BUNDLED, collecting, content_digest, differences, read_record, write_record
+from isoglot.data.files import (
+    BUNDLED,
+    check_output,
+    collecting,
+    content_digest,
+    differences,
+    exclusive,
+    read_record,
+    write_record,
+)
 from isoglot.encoders.base import Encoder, add_tensors
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.settings import TowersSettings
 from isoglot.model import Model, layout
 from isoglot.objectives import OBJECTIVES, Objective
-from isoglot.training import ranks
+from isoglot.training import checkpoint, ranks
 from isoglot.training.best import Choice
 from isoglot.training.settings import Recipe
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,25 +181,76 @@ def name_files(files: Iterable[Path], folder: Path, data: Path) -> dict[str, str
     return named
 
 
+def do_on_first(work: Callable[[], T]) -> T:
+    """What rank 0 gets from a piece of work that it does for all; its error is raised on every rank."""
+    result: T | None = None
+    problem: tuple[type[IsoglotError], str] | None = None
+    if ranks.rank() == 0:
+        try:
+            result = work()
+        except (CheckpointError, OutputError) as error:
+            problem = type(error), str(error)
+    if problem := ranks.from_first(problem):
+        kind, message = problem
+        raise kind(message)
+    return cast(T, ranks.from_first(result))
+
+
+@contextmanager
+def reserve(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Iterator[None]:
+    """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
+
+    Removes what a killed run has left there and, before any work, raises OutputError for a folder that another run
+    holds, and for files in the place of its output that are inputs or that no run wrote.
+    """
+    with ExitStack() as stack:
+
+        def hold() -> None:
+            check_output(output, folder=True)
+            stack.enter_context(exclusive(output))
+            _must_be_writable(inputs, output, models)
+
+        do_on_first(hold)
+        yield
+
+
+def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
+    # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
+    inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
+    read_record(output / "run.json", ("recipe", "seed"))
+    for name in ("run.json", "log.jsonl", "data.json", "trackers.json"):
+        check_output(output / name, inputs=inputs)
+    check_output(output / "checkpoints", inputs=inputs, folder=True)
+    checkpoint.clean(output / "checkpoints")
+    for folder in models:
+        check_output(folder, inputs=inputs, folder=True, whole=True)
+        if not (output / "run.json").exists() and folder.exists() and any(folder.iterdir()):
+            raise OutputError(f"{folder}: is not the model of a run in {output}; choose another output")
+        with exclusive(folder) if folder.parent.is_dir() else ExitStack():
+            layout.prepare(folder)
+
+
 def begin(
     output: Path,
     record: Mapping[str, Any],
-    seed: int,
-    corpora: Iterable[Corpus],
-    describe: Callable[[], dict[str, Any]],
+    recipe: Recipe,
+    corpora: Sequence[Sequence[Corpus]],
+    choices: Sequence[Choice],
     *,
+    seed: int,
+    device: torch.device,
     resume: bool,
 ) -> dict[str, Any] | None:
-    """Write the record of the run, with what `describe` returns, or check that the run in the folder is the same; if it
-    is finished, return its outcome.
+    """Write the record of the run and its circumstances, or check that the run in the folder is the same; if it is
+    finished, return its outcome.
     """
     path, log = output / "run.json", output / "log.jsonl"
-    text = [corpus.digest() for corpus in corpora]
+    text = [corpus.digest() for corpus in chain(*corpora)]
     ours = {"recipe": record, "seed": seed, "number of ranks": ranks.world(), "text": text}
     # A run that failed before its first step may be restarted, by any recipe.
     has_progress = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
     if not has_progress:
-        write_record(path, {**ours, **describe()})
+        write_record(path, {**ours, **circumstances(device, files_of(recipe, corpora, choices))})
         return None
     if not resume:
         raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")

@@ -131,16 +131,10 @@ class OptimizerSettings(Settings):
     )
 
     @model_validator(mode="after")
-    def _stairs(self) -> OptimizerSettings:
+    def _kind_and_schedule(self) -> OptimizerSettings:
         if (self.schedule == "stairs") != bool(self.stairs and self.stair):
             raise ValueError('schedule = "stairs" goes with stairs (learning rates) and stair (steps on each)')
-        return self
-
-    @model_validator(mode="after")
-    def _decay(self) -> OptimizerSettings:
-        if (
-            self.kind == "rmsprop" and self.weight_decay
-        ):  # torch's RMSprop adds it to the gradient, so it is not decoupled
+        if self.kind == "rmsprop" and self.weight_decay:  # torch adds it to the gradient, so it is not decoupled
             raise ValueError(f'weight_decay = {self.weight_decay:g} requires kind = "adamw"; remove it')
         return self
 

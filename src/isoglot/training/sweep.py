@@ -24,13 +24,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
 import re
 import shutil
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,7 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from isoglot.core import __version__, environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt
 from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
-from isoglot.core.processes import end_with_parent
+from isoglot.core.processes import end_with_parent, worker_pool
 from isoglot.core.progress import Report, clock
 from isoglot.core.score import Score, main_metrics
 from isoglot.core.toml import tomllib
@@ -71,7 +70,7 @@ from isoglot.model import Model, load
 from isoglot.report.sweep_plot import plot_sweep, write_value
 from isoglot.report.tables import NOTHING, Grid, save_tables, to_document, to_text
 from isoglot.training import recipe as recipes
-from isoglot.training.freeze import settings_of, without_none
+from isoglot.training.freeze import settings_of
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display
 from isoglot.training.recipe import PACKAGED
@@ -422,7 +421,7 @@ def _describe(
         with collecting() as opened:
             TASKS[task].subsets(job.places[task], languages=codes)
         files |= name_files(opened, job.files.absolute(), job.data)
-    columns = [without_none(one.model_dump(mode="json", exclude_defaults=True)) for one in design.columns]
+    columns = [one.model_dump(mode="json", exclude_defaults=True, exclude_none=True) for one in design.columns]
     arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in finished.arms]
     names = [arm.name for arm in finished.arms if not arm.model]
     return circumstances(resolve(job.device), files) | {
@@ -564,17 +563,10 @@ def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
                 results[arm.name].append(job.run(arm, seed, report or display.report, display.update))
         return results
     threads = max(1, torch.get_num_threads() // jobs)
-    # Spawn processes: a forked one would inherit the locks of torch's threads.
-    with ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_run, initargs=(threads,)
-    ) as pool:
+    with worker_pool(jobs, _start_run, threads) as pool:
         submitted = [(arm, pool.submit(_run_in_process, job, arm, seed, report is not None)) for arm, seed in runs]
-        try:
-            for done in as_completed([future for _, future in submitted]):
-                done.result()  # a run that fails ends the sweep at once, not when those before it are done
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for done in as_completed([future for _, future in submitted]):
+            done.result()  # a run that fails ends the sweep at once, not when those before it are done
     for arm, future in submitted:
         results[arm.name].append(future.result())
     return results

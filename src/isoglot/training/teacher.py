@@ -31,6 +31,7 @@ from isoglot.encoders.settings import OpenedSettings
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model
 from isoglot.model.base import cache_key
+from isoglot.model.configs import reading
 from isoglot.training.settings import Recipe, TeacherSettings
 from isoglot.training.together import encode_together
 
@@ -105,10 +106,8 @@ def _in_order(corpus: Corpus, pivot: str) -> Iterator[str]:
 
 def _column(folder: Path, table: GroupTable) -> Callable[[Array], Array]:
     matrix = Rows(folder / "vectors.npy", replace=True).table
-    try:
+    with reading(folder, "delete this folder and run again"):
         places = open_array(folder / "rows.npy")
-    except (OSError, ValueError) as error:
-        raise EncoderError(f"{folder}: damaged ({error}); delete this folder and run again") from error
     if len(matrix) <= int(places.max(initial=-1)):
         raise EncoderError(f"{folder}: vectors are missing from its cache; delete this folder and run again")
     if len(places) != table.sentences:

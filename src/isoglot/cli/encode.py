@@ -16,6 +16,7 @@ from isoglot.cli.options import Json, Loading, Output, Settings, Shard, Workers
 from isoglot.cli.signatures import Of, split
 from isoglot.core.arguments import PositiveInt
 from isoglot.core.errors import EncoderError
+from isoglot.data.files import atomic_write, check_output, exclusive, hidden
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 
@@ -58,7 +59,6 @@ def encode(
     shard             encode only a range of the output files, for jobs that write into one folder: 3/64 for the third
                       of 64
     """
-    from isoglot.data.files import check_output, exclusive
     from isoglot.model.output import check_output_precision
     from isoglot.scale import Cluster, encode_shards
     from isoglot.scale.encoding import LINES
@@ -108,7 +108,6 @@ def _encode(
     model: str, source: Path, output: Path, form: str | None, settings: Settings, opening: Settings, stored: str,
     calibration: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from isoglot.data.files import atomic_write, check_output, hidden
     from isoglot.data.formats import read_texts
     from isoglot.data.vectors import open_table, write_vectors
     from isoglot.model.output import quantize_vectors

@@ -19,24 +19,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, to_stdout
-from isoglot.cli.options import (
-    Columns,
-    Device,
-    Output,
-    Settings,
-    Shard,
-    Workers,
-    cluster_of,
-    model_and_files,
-    naming,
-    output_format,
-    shard_of,
-)
+from isoglot.cli.options import Columns, Device, Output, Settings, Shard, Workers
 from isoglot.cli.signatures import Given, Of
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import CorpusError, OutputError, SearchError
+from isoglot.data.files import check_output, read_lines
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -72,7 +62,6 @@ def index(
     shard        index only a range of the sentences, in OUTPUT.shards, for jobs side by side: 3/64 for the third of 64
     merge        make the index of all its shards, without FILE
     """
-    from isoglot.data.files import check_output, read_lines
     from isoglot.index import Index
     from isoglot.scale import Cluster, index_shards, merge_shards
 
@@ -95,11 +84,11 @@ def index(
     if not words:
         raise typer.BadParameter("pass files to index, or --remove")
     on_interrupt("run the same command again to add the rest")
-    model, sources = model_and_files(words)
+    model, sources = options.model_and_files(words)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
-    part = shard_of(shard, "index")
-    cluster = cluster_of(workers) if part is None else Cluster(**workers)
+    part = options.shard_of(shard, "index")
+    cluster = options.cluster_of(workers) if part is None else Cluster(**workers)
     if cluster is not None and device != "auto":
         raise SearchError("index: --ray and --shard choose the device, an accelerator with --gpus; remove --device")
     if part is not None and "-" in files:
@@ -319,7 +308,7 @@ def serve(
         else:
             encoder = load(subject, device=device)
         say(encoder.describe())
-        with naming("serve", error=SearchError):
+        with options.naming("serve", error=SearchError):
             app = create_app(
                 opened_index, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
                 allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
@@ -366,7 +355,7 @@ def export(
     if words is not None:
         raise OutputError(f"{source}: --words {words} is for a model in ONNX; remove it, or pass --format onnx")
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
-    form = output_format(output, stdout | SUFFIXES, given=form)
+    form = options.output_format(output, stdout | SUFFIXES, given=form)
     with (
         Index.open(source) as opened_index,
         to_stdout(output, form) as target,

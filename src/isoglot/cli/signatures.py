@@ -30,7 +30,6 @@ _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of
 _STRINGS = re.compile(r"(?:Sequence|Collection)\[str\b[\w |]*\]")
 _LIST = str | None  # of strings, separated by commas
 # Of a union, the first of these.
-# Of a union, the first of these.
 _TYPES = {"Path": Path, "str": str, "Margin": str, "Direction": str, "bool": bool, "int": int, "float": float}
 
 

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +26,7 @@ from isoglot.cli.signatures import Given, Of
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import CorpusError, OutputError, SearchError
-from isoglot.data.files import check_output, read_lines
+from isoglot.data.files import Again, check_output, read_lines
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -93,7 +93,7 @@ def index(
         raise SearchError("index: --ray and --shard choose the device, an accelerator with --gpus; remove --device")
     if part is not None and "-" in files:
         raise SearchError("index: --shard reads the sentences twice; pass files instead of -")
-    sentences = _Sentences(sources, {"columns": columns, **reading})
+    sentences = Again(lambda: chain.from_iterable(sentences_of(one, columns=columns, **reading) for one in sources))
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
             hooks: Settings = {"cluster": cluster, "shard": part, "progress": bar, "report": say}
@@ -103,17 +103,6 @@ def index(
             say(made.model.describe())
         made.close()
     typer.echo(made.folder)
-
-
-@dataclass(frozen=True)
-class _Sentences:
-    """The sentences of files, which may be read more than once."""
-
-    sources: Sequence[str]
-    settings: Settings
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return chain.from_iterable(sentences_of(source, **self.settings) for source in self.sources)
 
 
 def sentences_of(source: str, *, columns: str = "", **reading: Any) -> Iterator[Sentence]:

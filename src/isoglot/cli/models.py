@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from isoglot.cli.console import Progress, from_stdin, say, show_columns, show_js
 from isoglot.cli.options import Json, Loading, ModelName, Output, Settings
 from isoglot.cli.signatures import Of, split
 from isoglot.core.errors import EncoderError, nearest
-from isoglot.data.files import check_output
+from isoglot.data.files import Again, check_output
 
 
 def list_models(as_json: Json = False) -> None:
@@ -150,15 +149,10 @@ def trim(
         from_stdin(*map(Path, files)) as corpus,
         Progress("reading", unit="sentences") as progress,
     ):
-
-        class Texts:
-            """The sentences of the corpus; read a second time to check the result."""
-
-            def __iter__(self) -> Iterator[str]:
-                return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
-
+        # The sentences are read a second time to check the result.
+        texts = Again(lambda: (text for one in read_files(corpus) for text in (*one.texts, *one.hard_negatives)))
         encoder = options.open_encoder(model, **opening)
         with options.naming(model, EncoderError):
-            trimmed = trimming(encoder, Texts(), progress=progress, **settings)
+            trimmed = trimming(encoder, texts, progress=progress, **settings)
         trimmed.encoder.save(new)
     say(f"{trimmed}: {output}")

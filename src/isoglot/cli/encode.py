@@ -73,10 +73,8 @@ def encode(
     split_by = "--ray" if shard is None else "--shard"
     if remote is not None:
         if workers != 1 or devices or opening.pop("device") != "auto":
-            raise EncoderError(
-                f"encode: {split_by} sets the processes, on accelerators with --gpus; remove --workers, --devices and "
-                "--device"
-            )
+            problem = f"encode: {split_by} sets the processes, on accelerators with --gpus"
+            raise EncoderError(f"{problem}; remove --workers, --devices and --device")
         if form not in (None, "npy"):
             raise EncoderError(f"encode: {split_by} writes a folder of .npy files; remove --format {form}")
         if output_precision != "float32":
@@ -115,9 +113,8 @@ def _encode(
 
     ranges = None if calibration is None else open_table(calibration)
     to_stdout = str(output) == "-"
-    form = options.output_format(
-        Path("stdout") if to_stdout else output, ({".jsonl": "jsonl"} if to_stdout else {}) | FORMATS, given=form
-    )
+    stdout = {".jsonl": "jsonl"} if to_stdout else {}
+    form = options.output_format(output, stdout | FORMATS, given=form)
     if stored != "float32" and form != "npy":
         raise EncoderError("encode: --output-precision is for .npy files; name the output so, or pass --format npy")
     with ExitStack() as stack:

@@ -104,9 +104,8 @@ def open_subject(
         return options.open_encoder(model, device=device, precision=precision, **settings)
     for option, value in {"precision": precision, **settings}.items():
         if value is not None:
-            raise EvaluationError(
-                f"--{option.replace('_', '-')} is for a MODEL; it does not change vectors or functions, so remove it"
-            )
+            flag = f"--{option.replace('_', '-')}"
+            raise EvaluationError(f"{flag} is for a MODEL; it does not change vectors or functions, so remove it")
     if vectors is not None and texts is not None:
         return Precomputed(vectors, texts)
     return options.import_function("--function", str(function), "module:name of a function from texts to vectors")

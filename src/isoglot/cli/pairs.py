@@ -110,9 +110,8 @@ def align(
         )  # fmt: skip
     say(f"{len(alignments):,} alignments" + (f": {output}" if str(output) != "-" else ""))
     if as_json:
-        show_json(
-            {"output": str(output), "alignments": len(alignments), "counts": dict(sorted(alignments.counts.items()))}
-        )
+        counts = dict(sorted(alignments.counts.items()))
+        show_json({"output": str(output), "alignments": len(alignments), "counts": counts})
 
 
 def filter(

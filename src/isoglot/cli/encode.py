@@ -16,6 +16,7 @@ from isoglot.cli.options import Json, Loading, Output, Settings, Shard, Workers
 from isoglot.cli.signatures import Of, split
 from isoglot.core.arguments import PositiveInt
 from isoglot.core.errors import EncoderError
+from isoglot.data.files import atomic_write, check_output, exclusive, hidden
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 
@@ -58,7 +59,6 @@ def encode(
     shard             encode only a range of the output files, for jobs that write into one folder: 3/64 for the third
                       of 64
     """
-    from isoglot.data.files import check_output, exclusive
     from isoglot.model.output import check_output_precision
     from isoglot.scale import Cluster, encode_shards
     from isoglot.scale.encoding import LINES
@@ -73,10 +73,8 @@ def encode(
     split_by = "--ray" if shard is None else "--shard"
     if remote is not None:
         if workers != 1 or devices or opening.pop("device") != "auto":
-            raise EncoderError(
-                f"encode: {split_by} sets the processes, on accelerators with --gpus; remove --workers, --devices and "
-                "--device"
-            )
+            problem = f"encode: {split_by} sets the processes, on accelerators with --gpus"
+            raise EncoderError(f"{problem}; remove --workers, --devices and --device")
         if form not in (None, "npy"):
             raise EncoderError(f"encode: {split_by} writes a folder of .npy files; remove --format {form}")
         if output_precision != "float32":
@@ -108,7 +106,6 @@ def _encode(
     model: str, source: Path, output: Path, form: str | None, settings: Settings, opening: Settings, stored: str,
     calibration: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from isoglot.data.files import atomic_write, check_output, hidden
     from isoglot.data.formats import read_texts
     from isoglot.data.vectors import open_table, write_vectors
     from isoglot.model.output import quantize_vectors
@@ -116,9 +113,8 @@ def _encode(
 
     ranges = None if calibration is None else open_table(calibration)
     to_stdout = str(output) == "-"
-    form = options.output_format(
-        Path("stdout") if to_stdout else output, ({".jsonl": "jsonl"} if to_stdout else {}) | FORMATS, given=form
-    )
+    stdout = {".jsonl": "jsonl"} if to_stdout else {}
+    form = options.output_format(output, stdout | FORMATS, given=form)
     if stored != "float32" and form != "npy":
         raise EncoderError("encode: --output-precision is for .npy files; name the output so, or pass --format npy")
     with ExitStack() as stack:

@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, show_grid, show_json, to_stdout, wrap
-from isoglot.cli.options import (
-    Data,
-    DataIfThere,
-    Json,
-    Loading,
-    Output,
-    Settings,
-    import_function,
-    loading,
-    model_and_files,
-    open_encoder,
-)
+from isoglot.cli.options import Data, DataIfThere, Json, Loading, Output, Settings
 from isoglot.cli.signatures import Given, Of, split
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import EvaluationError
+from isoglot.data.files import check_output, check_outputs, read_lines, read_record
 
 if TYPE_CHECKING:
     from isoglot.evaluation import Task
@@ -37,7 +28,7 @@ def evaluate(
     output: Output,
     data: Data,
     tasks: str = "quick",
-    opening: Annotated[Settings, loading("pooling", "prompt", "max_length")],
+    opening: Annotated[Settings, options.loading("pooling", "prompt", "max_length")],
     settings: Annotated[Settings, Of("evaluation.evaluate:evaluate", "languages", "cache", "precision", "seen")],
     function: str | None = None,
     vectors: Path | None = None,
@@ -110,15 +101,14 @@ def open_subject(
     if (texts is None) != (vectors is None):
         raise EvaluationError("--vectors and --texts belong together: line i of the texts is the text of row i")
     if model is not None:
-        return open_encoder(model, device=device, precision=precision, **settings)
+        return options.open_encoder(model, device=device, precision=precision, **settings)
     for option, value in {"precision": precision, **settings}.items():
         if value is not None:
-            raise EvaluationError(
-                f"--{option.replace('_', '-')} is for a MODEL; it does not change vectors or functions, so remove it"
-            )
+            flag = f"--{option.replace('_', '-')}"
+            raise EvaluationError(f"{flag} is for a MODEL; it does not change vectors or functions, so remove it")
     if vectors is not None and texts is not None:
         return Precomputed(vectors, texts)
-    return import_function("--function", str(function), "module:name of a function from texts to vectors")
+    return options.import_function("--function", str(function), "module:name of a function from texts to vectors")
 
 
 def compare(
@@ -140,7 +130,6 @@ def compare(
     examples  number of pairs to show that the second system ranks better, and worse
     data      folder of the data sets, for --examples
     """
-    from isoglot.data.files import check_output, check_outputs, read_record
     from isoglot.evaluation.compare import compare, parts_of, seeds_of
     from isoglot.evaluation.scores import files_of
 
@@ -209,7 +198,6 @@ def report(
     results  folders of results, or results.json files, - for stdin; the first is the baseline
     output   output HTML file; - for stdout
     """
-    from isoglot.data.files import check_output
     from isoglot.evaluation.scores import files_of, read_results
     from isoglot.report.page import write_page
 
@@ -275,9 +263,8 @@ def plot(
             (_plot_sweep if words[0] == "sweep" else _plot_similarity)(words[1:], target)
         say(f"wrote {output}")
         return
-    model, names = model_and_files(words)
+    model, names = options.model_and_files(words)
     files = [Path(name) for name in names]
-    from isoglot.data.files import check_output, read_lines
     from isoglot.data.readers.files import read_files
     from isoglot.evaluation.plot import plot
 
@@ -287,7 +274,7 @@ def plot(
         # A skipped blank line would shift the labels of the following lines.
         groups = read_files(texts, skip_empty=labels is None, **reading)
         made = plot(
-            open_encoder(model, **loading), groups, output=target,
+            options.open_encoder(model, **loading), groups, output=target,
             labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
             **{"title": f"Sentence map: {model}", **settings},
         )  # fmt: skip
@@ -295,7 +282,6 @@ def plot(
 
 
 def _plot_sweep(folders: list[str], output: Path) -> None:
-    from isoglot.data.files import check_output
     from isoglot.report.sweep_plot import plot_sweep
 
     if len(folders) != 1:
@@ -305,7 +291,6 @@ def _plot_sweep(folders: list[str], output: Path) -> None:
 
 
 def _plot_similarity(words: list[str], output: Path) -> None:
-    from isoglot.data.files import check_output
     from isoglot.evaluation.scores import files_of
     from isoglot.evaluation.similarity import plot_similarity
 

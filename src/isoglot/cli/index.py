@@ -12,31 +12,21 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, to_stdout
-from isoglot.cli.options import (
-    Columns,
-    Device,
-    Output,
-    Settings,
-    Shard,
-    Workers,
-    cluster_of,
-    model_and_files,
-    naming,
-    output_format,
-    shard_of,
-)
+from isoglot.cli.options import Columns, Device, Output, Settings, Shard, Workers
 from isoglot.cli.signatures import Given, Of
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import CorpusError, OutputError, SearchError
+from isoglot.data.files import Again, check_output, read_lines
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -72,7 +62,6 @@ def index(
     shard        index only a range of the sentences, in OUTPUT.shards, for jobs side by side: 3/64 for the third of 64
     merge        make the index of all its shards, without FILE
     """
-    from isoglot.data.files import check_output, read_lines
     from isoglot.index import Index
     from isoglot.scale import Cluster, index_shards, merge_shards
 
@@ -99,16 +88,16 @@ def index(
     if Index.exists(output):  # which can be updated with its own model only
         with Index.open(output) as present:
             default = present.origin.name
-    model, sources = model_and_files(words, default=default)
+    model, sources = options.model_and_files(words, default=default)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
-    part = shard_of(shard, "index")
-    cluster = cluster_of(workers) if part is None else Cluster(**workers)
+    part = options.shard_of(shard, "index")
+    cluster = options.cluster_of(workers) if part is None else Cluster(**workers)
     if cluster is not None and device != "auto":
         raise SearchError("index: --ray and --shard choose the device, an accelerator with --gpus; remove --device")
     if part is not None and "-" in files:
         raise SearchError("index: --shard reads the sentences twice; pass files instead of -")
-    sentences = _Sentences(sources, {"columns": columns, **reading})
+    sentences = Again(lambda: chain.from_iterable(sentences_of(one, columns=columns, **reading) for one in sources))
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
             hooks: Settings = {"cluster": cluster, "shard": part, "progress": bar, "report": say}
@@ -118,17 +107,6 @@ def index(
             say(made.model.describe())
         made.close()
     typer.echo(made.folder)
-
-
-@dataclass(frozen=True)
-class _Sentences:
-    """The sentences of files, which may be read more than once."""
-
-    sources: Sequence[str]
-    settings: Settings
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return chain.from_iterable(sentences_of(source, **self.settings) for source in self.sources)
 
 
 def sentences_of(source: str, *, columns: str = "", **reading: Any) -> Iterator[Sentence]:
@@ -323,7 +301,7 @@ def serve(
         else:
             encoder = load(subject, device=device)
         say(encoder.describe())
-        with naming("serve", error=SearchError):
+        with options.naming("serve", error=SearchError):
             app = create_app(
                 opened_index, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
                 allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
@@ -370,7 +348,7 @@ def export(
     if words is not None:
         raise OutputError(f"{source}: --words {words} is for a model in ONNX; remove it, or pass --format onnx")
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
-    form = output_format(output, stdout | SUFFIXES, given=form)
+    form = options.output_format(output, stdout | SUFFIXES, given=form)
     with (
         Index.open(source) as opened_index,
         to_stdout(output, form) as target,

@@ -20,22 +20,12 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from isoglot.cli import (
-    console,
-    data,
-    encode,
-    evaluation,
-    index,
-    models,
-    options,
-    pairs,
-    training,
-    wikipedia,
-)
+from isoglot.cli import console, data, encode, evaluation, index, models, options, pairs, training, wikipedia
 from isoglot.cli.signatures import ROOT, expand_options
 from isoglot.core import environment
 from isoglot.core.errors import IsoglotError, OutputError, naming_extras, nearest
 from isoglot.core.plugins import import_module
+from isoglot.data.files import atomic_write
 
 VERBS = (
     training.demo, training.train, training.sweep, training.freeze, evaluation.evaluate, evaluation.compare,
@@ -115,7 +105,6 @@ def _read_names() -> dict[str, list[str]]:
         if cache.stat().st_mtime > newest:
             names: dict[str, list[str]] = json.loads(cache.read_text(encoding="utf-8"))
             return names
-    from isoglot.data.files import atomic_write
     from isoglot.evaluation import TASKS
     from isoglot.evaluation.suites import SUITES
     from isoglot.model import packaged
@@ -255,7 +244,7 @@ def main() -> NoReturn:
     except IsoglotError as error:
         if console.CALL.debug:
             raise
-        _fail(str(error).replace("\n", "\\n"))  # a file name in it may contain a line feed
+        _fail(str(error))
     except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

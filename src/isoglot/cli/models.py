@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, say, show_columns, show_json
-from isoglot.cli.options import (
-    Json,
-    Loading,
-    ModelName,
-    Output,
-    Settings,
-    loading,
-    model_and_files,
-    naming,
-    open_encoder,
-)
+from isoglot.cli.options import Json, Loading, ModelName, Output, Settings
 from isoglot.cli.signatures import Of, split
 from isoglot.core.errors import EncoderError, nearest
+from isoglot.data.files import Again, check_output
 
 
 def list_models(as_json: Json = False) -> None:
@@ -70,7 +61,6 @@ def fit(
     words      model (optional) and a text file, one sentence per line, or .jsonl with one JSON string per line; - for
                stdin
     """
-    from isoglot.data.files import check_output
     from isoglot.data.formats import read_texts
     from isoglot.encoders import fit_flow, fit_whitening
     from isoglot.model import layout
@@ -79,7 +69,7 @@ def fit(
         raise EncoderError(f"unknown transform {transform!r}; {nearest(transform, TRANSFORMS)}")
     if transform == "flow" and whitening:
         raise EncoderError(f"--dim {whitening['dim']}: a flow keeps every dimension; remove it, or use whitening")
-    model, (file,) = model_and_files(words, most=1)
+    model, (file,) = options.model_and_files(words, most=1)
     corpus = Path(file)
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
     with (
@@ -87,9 +77,9 @@ def fit(
         from_stdin(corpus) as (text_file,),
         Progress("fitting") as progress,
     ):
-        encoder = open_encoder(model, **loading)
+        encoder = options.open_encoder(model, **loading)
         texts = (text for _, text in read_texts(text_file) if text.strip())
-        with naming(f"{model}, {corpus}"):
+        with options.naming(f"{model}, {corpus}"):
             fitted = (
                 fit_whitening(encoder, texts, **whitening, progress=progress)
                 if transform == "whitening"
@@ -106,7 +96,6 @@ def average(models: list[str], *, output: Output, weights: str = "") -> None:
     weights  weight of each model, separated by commas; they must sum to 1; default: equal weights
     """
     from isoglot import encoders
-    from isoglot.data.files import check_output
     from isoglot.model import layout
 
     try:
@@ -128,13 +117,12 @@ def convert(model: ModelName, *, output: Output, weights: str = "int8", words: s
     weights  weights on disk: float32, float16, int8, int4 or onnx
     words    weights of the word table on disk; default: those of --weights, with onnx int4
     """
-    from isoglot.data.files import check_output
     from isoglot.encoders import packing
 
-    with naming("convert"):
+    with options.naming("convert"):
         packing.check(weights, words)
     check_output(output, inputs=[model], folder=True, whole=True)
-    open_encoder(model, device="cpu").save(output, weights=weights, words=words)
+    options.open_encoder(model, device="cpu").save(output, weights=weights, words=words)
     size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
     say(f"{size / 1e6:.1f} MB: {output}")
 
@@ -144,33 +132,27 @@ def trim(
     *,
     output: Output,
     settings: Annotated[Settings, Of("encoders.vocabulary:trim")],
-    opening: Annotated[Settings, loading("prompt")],
+    opening: Annotated[Settings, options.loading("prompt")],
 ) -> None:
     """Reduce the vocabulary of a model to the tokens of a corpus; vectors of the corpus do not change.
 
     words  model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
     """
-    from isoglot.data.files import check_output
     from isoglot.data.readers.files import read_files
     from isoglot.encoders import trim as trimming
     from isoglot.model import layout
 
-    model, files = model_and_files(words)
+    model, files = options.model_and_files(words)
     check_output(output, inputs=[model, *files], folder=True, whole=True)
     with (
         layout.replacing(output) as new,
         from_stdin(*map(Path, files)) as corpus,
         Progress("reading", unit="sentences") as progress,
     ):
-
-        class Texts:
-            """The sentences of the corpus; read a second time to check the result."""
-
-            def __iter__(self) -> Iterator[str]:
-                return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
-
-        encoder = open_encoder(model, **opening)
-        with naming(model, EncoderError):
-            trimmed = trimming(encoder, Texts(), progress=progress, **settings)
+        # The sentences are read a second time to check the result.
+        texts = Again(lambda: (text for one in read_files(corpus) for text in (*one.texts, *one.hard_negatives)))
+        encoder = options.open_encoder(model, **opening)
+        with options.naming(model, EncoderError):
+            trimmed = trimming(encoder, texts, progress=progress, **settings)
         trimmed.encoder.save(new)
     say(f"{trimmed}: {output}")

@@ -99,11 +99,9 @@ Overrides = Annotated[
 ]
 Workers = Annotated[
     Settings,
-    Of(
-        "scale.work:Cluster", "address", "cpus", "gpus", address=typer.Option("--ray", metavar="ADDRESS"),
-        cpus=typer.Option("--cores", help="CPU cores per worker; requires --ray."),
-        gpus=typer.Option(help="Accelerators per encoding worker, such as 1 or 0.5; requires --ray.")
-    )
+    Of("scale.work:Cluster", "address", "cpus", "gpus", address=typer.Option("--ray", metavar="ADDRESS"),
+       cpus=typer.Option("--cores", help="CPU cores per worker; requires --ray."),
+       gpus=typer.Option(help="Accelerators per encoding worker, such as 1 or 0.5; requires --ray.")),
 ]  # fmt: skip
 
 

@@ -7,31 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
+from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, show_json, to_stdout
-from isoglot.cli.options import (
-    NEIGHBOURS,
-    Columns,
-    Device,
-    Json,
-    Loading,
-    Output,
-    Settings,
-    Workers,
-    check_stdout,
-    cluster_of,
-    import_function,
-    model_and_files,
-    open_encoder,
-)
+from isoglot.cli.options import Columns, Device, Json, Loading, Output, Settings, Workers
 from isoglot.cli.signatures import Of, split
 from isoglot.core.errors import IsoglotError, OutputError
+from isoglot.data.files import BUNDLED, check_output, check_outputs
 
 
 def mine(
     words: Annotated[list[str], typer.Argument(metavar="[MODEL] A [B]")],
     *,
     output: Output = Path("-"),
-    settings: Annotated[Settings, Of("mining.pipeline:mine", k=NEIGHBOURS)],
+    settings: Annotated[Settings, Of("mining.pipeline:mine", k=options.NEIGHBOURS)],
     estimate: bool = False,
     keep_all: Annotated[bool, typer.Option("--all")] = False,
     columns: Columns = "",
@@ -62,15 +50,15 @@ def mine(
 
     if str(output) != "-":
         on_interrupt("run the same command again to resume")
-    check_stdout(output, as_json)
-    model, files = (None, words) if vectors else model_and_files(words, most=2)
+    options.check_stdout(output, as_json)
+    model, files = (None, words) if vectors else options.model_and_files(words, most=2)
     if estimate + keep_all + ("threshold" in settings) > 1:
         raise typer.BadParameter("--threshold, --estimate and --all exclude each other; choose one")
     settings |= {"threshold": "estimate"} if estimate else {"threshold": "all"} if keep_all else {}
     judge: Any = check_language
     if check_language not in (None, "script"):
         expected = "script, or module:name of a function from text to code"
-        judge = import_function("--check-language", check_language, expected)
+        judge = options.import_function("--check-language", check_language, expected)
     with (
         Progress("mining", unit="sentences") as bar,
         from_stdin(*map(Path, files)) as texts,
@@ -80,7 +68,7 @@ def mine(
             model, *texts, columns=columns_of(columns), vectors=vectors or None, device=device, progress=bar,
             report=say, filters=mining.Filters(**filters, check_language=judge),
             output=mining.Output(target, **destination),
-            computation=mining.Computation(**computation, cluster=cluster_of(workers)), **settings,
+            computation=mining.Computation(**computation, cluster=options.cluster_of(workers)), **settings,
         )  # fmt: skip
     say(f"{len(pairs):,} pairs" + (f": {output}" if str(output) != "-" else ""))
     if as_json:
@@ -106,8 +94,8 @@ def align(
     from isoglot import mining
     from isoglot.data.formats import columns_of
 
-    check_stdout(output, as_json)
-    model, files = model_and_files(words, most=2)
+    options.check_stdout(output, as_json)
+    model, files = options.model_and_files(words, most=2)
     if len(files) < 2:
         taken = f", since {model} is not one" if words[0] == model else ""
         raise IsoglotError(f"align: {files[0]} is the only file{taken}; pass both versions of the document")
@@ -122,9 +110,8 @@ def align(
         )  # fmt: skip
     say(f"{len(alignments):,} alignments" + (f": {output}" if str(output) != "-" else ""))
     if as_json:
-        show_json(
-            {"output": str(output), "alignments": len(alignments), "counts": dict(sorted(alignments.counts.items()))}
-        )
+        counts = dict(sorted(alignments.counts.items()))
+        show_json({"output": str(output), "alignments": len(alignments), "counts": counts})
 
 
 def filter(
@@ -132,7 +119,7 @@ def filter(
     *,
     output: Output,
     model: str | None = None,
-    settings: Annotated[Settings, Of("mining.filtering:judge", k=NEIGHBOURS)],
+    settings: Annotated[Settings, Of("mining.filtering:judge", k=options.NEIGHBOURS)],
     dropped: Path | None = None,
     languages: str = "",
     columns: Columns = "",
@@ -148,17 +135,16 @@ def filter(
     dropped    output file for the dropped groups
     languages  languages of the columns, separated by commas; default: from the file
     """
-    from isoglot.data.files import check_outputs
     from isoglot.data.formats import columns_of
     from isoglot.mining.filtering import filter_file
 
-    check_stdout(output, as_json)
+    options.check_stdout(output, as_json)
     for path in (output, dropped):
         if path is not None and str(path) != "-" and path.suffix.lower() not in ("", ".jsonl", ".tmx"):
             raise OutputError(f"{path}: filter writes JSON lines and TMX; choose a name that ends in .jsonl or .tmx")
     with from_stdin(pairs, suffix=".jsonl") as (source,), to_stdout(output, "jsonl") as target:
         check_outputs(target, dropped, inputs=[source, model])
-        encoder = open_encoder(model, **loading)
+        encoder = options.open_encoder(model, **loading)
         with Progress("filtering", unit="bytes") as progress:
             counts = filter_file(
                 encoder, source, target, dropped=dropped, languages=languages, columns=columns_of(columns),
@@ -187,16 +173,15 @@ def negatives(
     languages  the two languages, separated by a comma; default: from the file or folder
     leakage    test file or folder whose sentences are excluded; repeatable
     """
-    from isoglot.data.files import check_output
     from isoglot.data.readers.jsonl import write_jsonl
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
 
-    model, (file,) = model_and_files(words, most=1)
+    model, (file,) = options.model_and_files(words, most=1)
     tests = [_place(path) for path in leakage or []]
     with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
         check_output(target, inputs=[model, pairs, *tests])
         groups = read_pairs(pairs, languages=split(languages), leakage=tests)
-        encoder = open_encoder(model, **loading)
+        encoder = options.open_encoder(model, **loading)
         with Progress("encoding") as progress:
             mined = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
         write_jsonl(target, mined)
@@ -204,8 +189,4 @@ def negatives(
 
 
 def _place(path: str) -> Path:
-    if not path.startswith("bundled:"):
-        return Path(path)
-    from isoglot.data.files import BUNDLED  # which needs torch
-
-    return BUNDLED / path.removeprefix("bundled:")
+    return BUNDLED / path.removeprefix("bundled:") if path.startswith("bundled:") else Path(path)

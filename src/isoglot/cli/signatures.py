@@ -179,13 +179,11 @@ def _parameter(
 def _convert_parameter(one: inspect.Parameter, text: str) -> inspect.Parameter:
     """A parameter of a verb as typer reads it: an argument, or after `*` an option."""
     hints = getattr(one.annotation, "__metadata__", ())
-    by_name = one.kind is inspect.Parameter.KEYWORD_ONLY
-    info: Any = next((hint for hint in hints if isinstance(hint, ParameterInfo)), None)
+    default = typer.Option if one.kind is inspect.Parameter.KEYWORD_ONLY else typer.Argument
+    info: Any = next((hint for hint in hints if isinstance(hint, ParameterInfo)), None) or default()
     kind = functools.reduce(operator.or_, parts_of(one.annotation))
     minimum = next((extent.least for extent in ranges_of(one.annotation)), None)
-    return _parameter(
-        one.name, kind, one.default, info or (typer.Option if by_name else typer.Argument)(), text, minimum
-    )
+    return _parameter(one.name, kind, one.default, info, text, minimum)
 
 
 def expand_options(verb: Callable[..., None]) -> Callable[..., None]:

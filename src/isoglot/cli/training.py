@@ -12,6 +12,7 @@ from isoglot.cli.console import on_interrupt, say, show_columns, show_grid, show
 from isoglot.cli.options import Data, Device, Json, Output, Overrides, Settings
 from isoglot.cli.signatures import Of
 from isoglot.core.arguments import NonNegativeInt, PositiveInt
+from isoglot.data.files import check_outputs
 
 if TYPE_CHECKING:
     from isoglot.training.record import Outcome
@@ -98,7 +99,6 @@ def sweep(
     entry   name of the table in the --arms file, if it contains several
     seed    first random seed
     """
-    from isoglot.data.files import check_outputs
     from isoglot.encoders.device import describe, resolve
     from isoglot.training.sweep import read_design, sweep
 

@@ -11,6 +11,7 @@ import typer
 from isoglot.cli.console import Progress, on_interrupt, say
 from isoglot.cli.options import Device, Output, Settings, open_encoder
 from isoglot.cli.signatures import Of
+from isoglot.data.files import check_output, check_outputs, exclusive
 
 
 def wikipedia(
@@ -73,7 +74,6 @@ def entities(
     if train + (vectors is not None) + (model is not None) != 1 or train != bool(dump):
         raise typer.BadParameter("pass one of --vectors, --model, or --train and --dump")
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors
-    from isoglot.data.files import check_output, check_outputs, exclusive
     from isoglot.data.readers.entities import TABLE, read_table
     from isoglot.wikipedia import entity_training
     from isoglot.wikipedia.entities import titles_of

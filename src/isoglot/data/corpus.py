@@ -34,7 +34,7 @@ from isoglot.core.plugins import source_of
 from isoglot.core.progress import Progress, Report, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
-from isoglot.data.files import atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
+from isoglot.data.files import Again, atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
@@ -60,9 +60,9 @@ class Source(ABC):
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
         """All groups, read again on each call; dropped ones are counted."""
 
-    @abstractmethod
     def check(self, first: int) -> None:
-        """Raise an `IsoglotError` for mistakes in the `first` groups of each file."""
+        """Raise an `IsoglotError` for mistakes in the `first` groups, or those of each file."""
+        deque(islice(self.groups(Counter()), first), maxlen=0)
 
     def size(self) -> int:
         """Bytes on disk that are read for the groups."""
@@ -89,10 +89,6 @@ class MemorySource(Source):
     def groups(self, counts: Counter[str]) -> Iterator[Group]:  # noqa: ARG002
         """Read the groups."""
         return groups_of(self.data, self.languages)
-
-    def check(self, first: int) -> None:
-        """Read the first groups."""
-        deque(islice(groups_of(self.data, self.languages), first), maxlen=0)
 
     def digest(self) -> object:
         """Digest of what is read."""
@@ -254,7 +250,7 @@ class Corpus:
             counts.update(read)
 
         joined = self.counts[JOINED] = Counter()
-        groups = join(_Again(everything), largest=self.largest, counts=joined)
+        groups = join(Again(everything), largest=self.largest, counts=joined)
         return [(JOINED, count_groups(groups, joined, "kept"))]
 
     @contextmanager
@@ -286,13 +282,10 @@ class Corpus:
 
     def digest(self, *more: object) -> str:
         """A digest that changes when a source, a setting of the corpus or anything in `more` changes."""
-        return self._digest(self.join, self.largest, *more)
+        return self.text_digest(self.join, self.largest, *more)
 
     def text_digest(self, *more: object) -> str:
         """The `digest` of `texts`, which does not depend on joining."""
-        return self._digest(*more)
-
-    def _digest(self, *more: object) -> str:
         settings: list[object] = [list(self.languages), self.deduplicate, contents(self._leak_files())]
         if self._named_leaks:
             settings.append(hashlib.sha256("\n".join(sorted(self._named_leaks)).encode()).hexdigest())
@@ -371,16 +364,6 @@ def contents(files: Iterable[Path]) -> list[tuple[str, str]]:
         return [(file.name, content_digest(file)) for file in files]
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror}; check the name", file=error.filename) from error
-
-
-class _Again:
-    """An iterable that is created again for each iteration."""
-
-    def __init__(self, make: Callable[[], Iterator[Group]]) -> None:
-        self.make = make
-
-    def __iter__(self) -> Iterator[Group]:
-        return self.make()
 
 
 def count_groups(groups: Iterable[Group], counts: Counter[str], name: str) -> Iterator[Group]:

@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from time import time
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
 from isoglot.core.errors import CorpusError, OutputError
 
@@ -44,6 +44,7 @@ _BOM = b"\xef\xbb\xbf"
 _BZ2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 _HALF = re.compile("[\ud800-\udfff]")
+_Value = TypeVar("_Value")
 
 _LONGEST = 200  # bytes of a name that leave room for an ending; file systems allow 255
 _CUT = 160
@@ -81,6 +82,16 @@ _TAR = b"ustar"
 _TAR_AT = 257
 
 
+class Again(Iterable[_Value]):
+    """An iterable that is made again for each iteration."""
+
+    def __init__(self, make: Callable[[], Iterator[_Value]]) -> None:
+        self._make = make
+
+    def __iter__(self) -> Iterator[_Value]:
+        return self._make()
+
+
 class CutShortError(CorpusError):
     """Compressed data that are truncated or damaged; everything before that place has been read."""
 
@@ -114,11 +125,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 def json_string(text: str, *, file: str | Path, line: int) -> str:
     """The string in a line of JSON lines, empty for a blank line. Raises `CorpusError` for anything else."""
-    value = _json(text, file, line, "one JSON string per line") if text.strip() else ""
-    if not isinstance(value, str):
-        problem = f"contains a JSON {type(value).__name__}; write one JSON string per line"
-        raise CorpusError(problem, file=file, line=line)
-    return value
+    return _json(text, str, "JSON string", file, line) if text.strip() else ""
 
 
 def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
@@ -129,10 +136,7 @@ def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
     """
     if not text.strip():
         raise CorpusError("is empty; remove the line", file=file, line=line)
-    value = _json(text, file, line, "one object per line")
-    if not isinstance(value, dict):
-        raise CorpusError(f"contains a JSON {type(value).__name__}; write one object per line", file=file, line=line)
-    return value
+    return _json(text, dict, "object", file, line)
 
 
 def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
@@ -168,6 +172,11 @@ def first_bytes(path: str | Path) -> bytes:
 def without_compression(name: str) -> str:
     """A file name without its ending `.gz`, `.xz` or `.bz2`."""
     return name[: name.rindex(".")] if name.endswith(COMPRESSED) else name
+
+
+def suffix_of(path: str | Path) -> str:
+    """The suffix of a file's name in lower case, without an ending `.gz`, `.xz` or `.bz2`."""
+    return Path(without_compression(Path(path).name)).suffix.lower()
 
 
 def locate(folder: Path, name: str) -> Path | None:
@@ -752,17 +761,20 @@ def _is_device(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _json(text: str, file: str | Path, line: int, wanted: str) -> Any:
+def _json(text: str, kind: type[_Value], name: str, file: str | Path, line: int) -> _Value:
+    """The value in a line of JSON lines, which must be of a kind."""
     try:
         value = _PARSE(text)
         # A name that stands twice has two colons, so lines with a colon for each name need no closer look.
         if text.count(":") != (len(value) if isinstance(value, dict) else 0):
             json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise CorpusError(f"is not JSON ({error}); write {wanted}", file=file, line=line) from None
+        raise CorpusError(f"is not JSON ({error}); write one {name} per line", file=file, line=line) from None
     if "\\ud" in text.lower() and (half := _HALF.search(json.dumps(value, ensure_ascii=False))):
         problem = f"contains {half.group()!r}, half of a surrogate pair; write the whole character"
         raise CorpusError(problem, file=file, line=line)
+    if not isinstance(value, kind):
+        raise CorpusError(f"contains a JSON {type(value).__name__}; write one {name} per line", file=file, line=line)
     return value
 
 

@@ -18,20 +18,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError, OutputError, naming_extras, nearest
 from isoglot.data.documents import read_docx, read_html, read_markdown, read_subtitles
-from isoglot.data.files import (
-    atomic_write,
-    collect,
-    first_bytes,
-    json_object,
-    json_string,
-    read_lines,
-    without_compression,
-)
+from isoglot.data.files import atomic_write, collect, first_bytes, json_object, json_string, read_lines, suffix_of
 from isoglot.data.vectors import write_parquet
 
 _BREAKS = re.compile(r"[\t\r\n]")
@@ -48,7 +41,7 @@ Records = Iterator[tuple[int, dict[str, Any]]]
 
 def input_format(path: str | Path, default: str = "lines") -> str:
     """The format of a file that is read, by the suffix of its name, compressed or not; the default for any other."""
-    return SUFFIXES_READ.get(Path(without_compression(Path(path).name)).suffix.lower(), default)
+    return SUFFIXES_READ.get(suffix_of(path), default)
 
 
 def columns_of(text: str) -> dict[str, str]:
@@ -61,37 +54,31 @@ def read_table(
     path: str | Path,
     columns: Mapping[str, str] | None = None,
     *,
-    form: str = "",
     implied: Callable[[list[str]], Sequence[str] | None] = lambda _: None,
 ) -> tuple[list[str], Cells]:
     """The names of the columns of a table, and its rows, each with its line or row number and a cell for each name.
 
     columns  names of columns, with what to call them; others are left out
-    form     a format with cells; by default that of the suffix, else TSV
     implied  the names of the columns, if the first row is not a header
 
     Raises `CorpusError` for a table without a header and a row below it, and for a row of another width.
     """
     columns = columns or None
-    rows = table_cells(path, form)
+    rows = table_cells(path)
     line, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
     if (names := implied(first)) is not None:
-        return [*names], _fit_rows(path, [*names], [*range(len(names))], line, first, rows)
+        return [*names], _fit_rows(path, [*names], [*range(len(names))], chain([(line, first)], rows))
     places = [place for place, name in enumerate(header) if columns is None or name in columns]
     if not places:
         wanted = ", ".join(columns or ())
         raise CorpusError(f"has the columns {', '.join(header)}, and none is called {wanted}", file=path, line=line)
     names = [columns[header[place]] if columns else header[place] for place in places]
-    return names, _fit_rows(path, header, places, line, None, rows)
+    return names, _fit_rows(path, header, places, rows)
 
 
-def _fit_rows(
-    path: str | Path, names: list[str], places: list[int], line: int, first: list[str] | None, rows: Cells
-) -> Cells:
-    empty = first is None
-    if first is not None:
-        yield line, _fit(first, names, path, line)
+def _fit_rows(path: str | Path, names: list[str], places: list[int], rows: Cells) -> Cells:
+    empty = True
     for line, cells in rows:
         empty = False
         row = _fit(cells, names, path, line)
@@ -116,7 +103,7 @@ def read_records(path: str | Path, *, skip_blank: bool = False) -> Records:
     A blank line is an error unless `skip_blank`.
     """
     if input_format(path) == "parquet":
-        with _open_parquet(path) as file:
+        with open_parquet(path) as file:
             names = [name for name in file.schema_arrow.names if name != "vector"]
             batches = file.iter_batches(_BLOCK, columns=names)
             yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
@@ -148,9 +135,8 @@ def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> It
         if not number:
             raise CorpusError("contains no text", file=path)
         return
-    markup = Path(without_compression(Path(path).name)).suffix.lower() == ".xml"
     for number, line in read_lines(path):
-        if number == 1 and (markup or form not in ("lines", "jsonl") or line.startswith("<?xml ")):
+        if number == 1 and (suffix_of(path) == ".xml" or form not in ("lines", "jsonl") or line.startswith("<?xml ")):
             kind = "pairs of translations" if form in PAIRS else f"the format {form}" if form in FORMATS else "markup"
             problem = f"has {kind}, and plain text is read here; save its sentences as a .txt file, one per line"
             raise CorpusError(problem, file=path)
@@ -168,9 +154,9 @@ def text_column(names: Sequence[str], path: str | Path) -> int:
     return others[0]
 
 
-def table_cells(path: str | Path, form: str = "") -> Cells:
-    """The rows of a table, with their lines or numbers; TSV, unless the format or the suffix is that of another one."""
-    return (FORMATS.get(form or input_format(path), Format(())).cells or _tab_cells)(path)
+def table_cells(path: str | Path) -> Cells:
+    """The rows of a table, with their lines or numbers; TSV, unless the suffix is that of another format."""
+    return (FORMATS.get(input_format(path), Format(())).cells or _tab_cells)(path)
 
 
 def _tab_cells(path: str | Path) -> Cells:
@@ -235,12 +221,12 @@ def _xlsx_cells(path: str | Path) -> Cells:
 
 def parquet_metadata(path: str | Path, name: str) -> str:
     """A value in the metadata of a Parquet file; "" if there is none."""
-    with _open_parquet(path) as file:
+    with open_parquet(path) as file:
         return str((file.schema_arrow.metadata or {}).get(name.encode(), b"").decode())
 
 
 @contextmanager
-def _open_parquet(path: str | Path) -> Iterator[Any]:
+def open_parquet(path: str | Path) -> Iterator[Any]:
     """A Parquet file of pyarrow. Raises `CorpusError` for a file that is missing or damaged."""
     collect([path])
     if not Path(path).is_file():

@@ -24,8 +24,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from isoglot.core.errors import CorpusError, nearest
-from isoglot.data.numbers import quote
+from isoglot.core.errors import CorpusError, nearest, quote
 
 if TYPE_CHECKING:
     from langcodes import Language
@@ -62,18 +61,19 @@ def canonical(code: str, *, file: str | Path | None = None, line: int | None = N
     """
     language = _language_code(code)
     if language is None:
-        raise CorpusError(f"unknown language {quote(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
+        problem = f"unknown language {quote(code, most=40)}: {_advice(code[:LONGEST_CODE])}"
+        raise CorpusError(problem, file=file, line=line)
     return language
 
 
-def canonical_or_skip(code: str, skipped: Counter[str] | None) -> str | None:
+def canonical_or_skip(
+    code: str, skipped: Counter[str] | None, *, file: str | Path | None = None, line: int | None = None
+) -> str | None:
     """As `canonical`, but with `skipped` an unknown language is counted there and gives None."""
-    language = _language_code(code)
-    if language is None and skipped is None:
-        return canonical(code)
-    if language is None and skipped is not None:
-        skipped[SKIPPED] += 1
-    return language
+    if skipped is None or is_language(code):
+        return canonical(code, file=file, line=line)
+    skipped[SKIPPED] += 1
+    return None
 
 
 def canonical_list(codes: str | Iterable[str], *, file: str | Path | None = None) -> tuple[str, ...]:
@@ -87,18 +87,21 @@ def is_language(code: str) -> bool:
     return _language_code(code) is not None
 
 
-def header_languages(names: Sequence[str]) -> list[str | None]:
+def header_languages(names: Sequence[str], asides: Collection[str] = ()) -> list[str | None]:
     """The languages that the headers of columns say, all by codes or all by English names; None for any other header.
 
-    Among names, a code such as `key`, which is Kupia, is rather the key of a row; and only languages with a code of two
-    letters count, since "Note" might be a name.
+    Headers that are `asides` in lower case stay that. Among names, a code such as `key`, which is Kupia, is rather the
+    key of a row; and only languages with a code of two letters count, since "Note" might be a name.
     """
-    codes = [_language_code(name) for name in names]
+    kinds = [name.strip().lower() for name in names]
+    others = [name for name, kind in zip(names, kinds, strict=True) if kind not in asides]
+    codes = [_language_code(name) for name in others]
     if None in codes:
-        short = [_names().get(name.strip().casefold(), "") for name in names]
+        short = [_names().get(name.strip().casefold(), "") for name in others]
         if all(len(code) == 2 for code in short):
-            return [_language_code(code) for code in short]
-    return codes
+            codes = [_language_code(code) for code in short]
+    languages = iter(codes)
+    return [kind if kind in asides else next(languages) for kind in kinds]
 
 
 def matches(code: str, wanted: Collection[str]) -> bool:

@@ -71,11 +71,7 @@ class GroupTable:
 
     @classmethod
     def build(
-        cls,
-        sources: Iterable[tuple[str, Iterable[Group]]],
-        tokenize: Tokenize,
-        *,
-        folder: Path | None = None,
+        cls, sources: Iterable[tuple[str, Iterable[Group]]], tokenize: Tokenize, *, folder: Path | None = None
     ) -> GroupTable:
         """Tokenise the groups of all named sources into memory or into a `folder`."""
         if folder is None:
@@ -224,9 +220,8 @@ class _Writer:
             for name, value in group.extras.items():
                 if _width(value) != self.widths[name]:
                     problem = f"the extra {name!r} is one number in some groups and a list in others, or lists differ"
-                    raise CorpusError(
-                        f"source {self.sources[-1]}: {problem} in length; write it the same way everywhere"
-                    )
+                    advice = "write it the same way everywhere"
+                    raise CorpusError(f"source {self.sources[-1]}: {problem} in length; {advice}")
         return self.extras
 
     def _append(self, name: str, values: Array) -> None:

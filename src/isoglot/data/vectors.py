@@ -98,11 +98,10 @@ def require_finite(table: NDArray[Any], path: str | Path) -> None:
     step = max(1, _BLOCK // table.shape[1])
     for start in range(0, len(table), step):
         with np.errstate(over="ignore"):
-            bad = ~np.isfinite(np.asarray(table[start : start + step], np.float32)).all(axis=1)
-        if bad.any():
-            row = start + int(bad.argmax())
-            problem = f"row {row} contains NaN, infinity or a value beyond float32 (rows count from 0); encode it again"
-            raise CorpusError(problem, file=path)
+            bad = not_finite(np.asarray(table[start : start + step], np.float32))
+        if len(bad):
+            problem = f"row {start + bad[0]} contains NaN, infinity or a value beyond float32 (rows count from 0)"
+            raise CorpusError(f"{problem}; encode it again", file=path)
 
 
 def write_vectors(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str], *, form: str) -> None:

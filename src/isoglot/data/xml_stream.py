@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, quote
 from isoglot.data.files import CutShortError, read_blocks
-from isoglot.data.numbers import quote
 
 DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
@@ -83,7 +82,7 @@ def _make_parser(path: str | Path, events: list[Event]) -> Any:
         raise CorpusError(problem, file=path, line=parser.CurrentLineNumber)
 
     def declare_entity(name: str, *_rest: object) -> None:
-        refuse(f"declares the entity {quote(name)}; write its text instead, and remove the declaration")
+        refuse(f"declares the entity {quote(name, most=40)}; write its text instead, and remove the declaration")
 
     def skip_entity(name: str, is_parameter: bool) -> None:
         if not is_parameter:

@@ -39,6 +39,7 @@ from isoglot.search import faiss_index
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
 Encoding = Callable[[Origin, Iterable[list[str]]], Iterator[Vectors]]
+_Codes = str | Collection[str]  # of languages
 
 FLAT = "flat"
 KINDS = (FLAT, *faiss_index.KINDS)
@@ -467,9 +468,8 @@ class Index:
             with suppress(IsoglotError):
                 self._cut()
             if isinstance(error, OutputError):
-                raise OutputError(
-                    f"{error}; the {self._view.files.rows:,} sentences of this index are unchanged"
-                ) from error
+                kept = f"the {self._view.files.rows:,} sentences of this index are unchanged"
+                raise OutputError(f"{error}; {kept}") from error
             raise
         self._load()
 
@@ -530,13 +530,7 @@ class Index:
 
     @overload
     def search(  # type: ignore[overload-overlap]  # a string is a sequence of strings
-        self,
-        queries: str,
-        k: int = 10,
-        *,
-        languages: str | Collection[str] = (),
-        exclude: str | Collection[str] = (),
-        effort: int | None = None,
+        self, queries: str, k: int = 10, *, languages: _Codes = (), exclude: _Codes = (), effort: int | None = None
     ) -> list[Hit]: ...
     @overload
     def search(
@@ -544,8 +538,8 @@ class Index:
         queries: Sequence[str] | NDArray[Any],
         k: int = 10,
         *,
-        languages: str | Collection[str] = (),
-        exclude: str | Collection[str] = (),
+        languages: _Codes = (),
+        exclude: _Codes = (),
         effort: int | None = None,
     ) -> list[list[Hit]]: ...
     @check_arguments(top_k="pass k", n="pass k", limit="pass k")
@@ -725,11 +719,8 @@ class Index:
 
     def _rows_in(self, languages: Collection[str], without: Collection[str], files: Files) -> NDArray[np.bool_]:
         numbers, language_of_rows = self._language_numbers(files)
-        wanted = [
-            number
-            for code, number in numbers.items()
-            if (not languages or matches(code, languages)) and not matches(code, without)
-        ]
+        included = [code for code in numbers if not languages or matches(code, languages)]
+        wanted = [numbers[code] for code in included if not matches(code, without)]
         mask: NDArray[np.bool_] = np.isin(language_of_rows, wanted)
         return mask
 
@@ -772,9 +763,8 @@ class Index:
         if self.folder is None:
             return
         structure = files.approximate.name if files.approximate is not None else None
-        others = [
-            path for path in (self.folder / "faiss").glob("*") if _OURS.fullmatch(path.name) and path.name != structure
-        ]
+        files_of_faiss = (path for path in (self.folder / "faiss").glob("*") if _OURS.fullmatch(path.name))
+        others = [path for path in files_of_faiss if path.name != structure]
         if files.changes:
             vectors = (path for path in self.folder.glob("vectors*.npy") if VECTORS.fullmatch(path.name))
             others += (path for path in vectors if path.name != files.vectors)
@@ -843,9 +833,7 @@ def _conflict(before: Sequence[Sentence], after: Sequence[Sentence], *, replacin
     """What is wrong with an id of two units: in one call, or of an entry that is not to be replaced."""
     differing = [*{*before} - {*after}, *before][0], [*{*after} - {*before}, *after][0]
     texts = " and to ".join(f"{one.text[:40]!r} ({one.language})" for one in differing)
-    advice = (
-        "each entry needs its own id (--content-ids ignores those of files)"
-        if replacing
-        else "`update` replaces entries"
-    )
+    advice = "`update` replaces entries"
+    if replacing:
+        advice = "each entry needs its own id (--content-ids ignores those of files)"
     return f"the id {after[0].id!r} belongs to {texts}; {advice}"

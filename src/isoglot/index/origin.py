@@ -62,9 +62,8 @@ class Origin:
         except EncoderError as error:
             if model is not None:
                 raise
-            raise SearchError(
-                f"{error}; the index was built with this model: if it has moved, pass its new place (model=, --model)"
-            ) from error
+            advice = "if it has moved, pass its new place (model=, --model)"
+            raise SearchError(f"{error}; the index was built with this model: {advice}") from error
         self.require(encoder, model or self.name)
         return encoder
 
@@ -72,10 +71,9 @@ class Origin:
         """Raise `SearchError` unless the encoder is the one whose vectors are in the index."""
         identity = encoder.identity()
         if identity != self.identity and source_identity(encoder) != self.identity:
-            raise SearchError(
-                f"{name}: is not the model of this index: it is {identity[:12]}, and the index was built with "
-                f"{self.identity[:12]}, then called {self.name}; pass that model, or build a new index"
-            )
+            problem = f"{name}: is not the model of this index: it is {identity[:12]}"
+            built = f"the index was built with {self.identity[:12]}, then called {self.name}"
+            raise SearchError(f"{problem}, and {built}; pass that model, or build a new index")
 
 
 def encode_sentences(encoder: Model, texts: Sequence[str]) -> NDArray[np.float32]:

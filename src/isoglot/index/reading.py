@@ -148,18 +148,12 @@ def _header(names: list[str], path: str) -> list[str]:
     if ("text" in names and set(names) <= _PLAIN) or {"source", "target"} <= set(names):
         columns = names
     else:
-        asides = [name.lower() if name.lower() in _ASIDE else None for name in names]
-        languages = iter(header_languages([name for name, aside in zip(names, asides, strict=True) if aside is None]))
         columns = []
-        for name, aside in zip(names, asides, strict=True):
-            column = aside or next(languages)
+        for name, column in zip(names, header_languages(names, _ASIDE), strict=True):
             if column is None:
-                raise CorpusError(
-                    f"has the columns {quote(', '.join(names), quotes=False)}, and {quote(name, most=40)} is not a "
-                    "language; choose columns with --columns, as in --columns english=en,german=de or --columns name",
-                    file=path,
-                    line=1,
-                )
+                problem = f"has the columns {quote(', '.join(names), quotes=False)}, and {quote(name, most=40)} is not"
+                advice = "choose columns with --columns, as in --columns english=en,german=de or --columns name"
+                raise CorpusError(f"{problem} a language; {advice}", file=path, line=1)
             columns.append(column)
     if len(set(columns)) != len(columns):
         raise CorpusError(f"two columns have the same name: {', '.join(columns)}", file=path, line=1)

@@ -317,15 +317,13 @@ class Store:
     def _check_format(self, path: Path) -> None:
         application, version = (self._ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version"))
         if application != _APPLICATION:
-            raise SearchError(
-                f"{path}: is not a finished index; make it with: isoglot index MODEL FILE -o {self.folder}"
-            )
+            how = f"isoglot index MODEL FILE -o {self.folder}"
+            raise SearchError(f"{path}: is not a finished index; make it with: {how}")
         if version != FORMAT:
             again = f"make it again in another folder: isoglot index {self._model_name()} FILE... -o FOLDER"
             upgrade = "" if version < FORMAT else "upgrade isoglot, or "
-            raise SearchError(
-                f"{self.folder}: an index of format {version}, and this isoglot reads {FORMAT}; {upgrade}{again}"
-            )
+            problem = f"{self.folder}: an index of format {version}, and this isoglot reads {FORMAT}"
+            raise SearchError(f"{problem}; {upgrade}{again}")
 
     def _check_schema(self) -> None:
         """Only the tables of `_SCHEMA`, word for word: a view, a trigger or a computed column could run for ever."""
@@ -422,14 +420,8 @@ def _explaining(path: Path | str, problem: str, *, is_writing: bool = False) -> 
 def _initialise(connection: sqlite3.Connection, origin: Origin, kind: str) -> None:
     marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks}")
-    rows = [
-        ("origin", json.dumps(asdict(origin))),
-        ("kind", kind),
-        ("rows", "0"),
-        ("changes", "0"),
-        ("vectors", "vectors.npy"),
-    ]
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+    values = {"origin": json.dumps(asdict(origin)), "kind": kind, "rows": "0", "changes": "0", "vectors": "vectors.npy"}
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
     connection.execute("COMMIT")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby, islice, repeat
@@ -13,7 +13,6 @@ from isoglot.core.errors import CorpusError, SearchError, quote
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.index.store import Sentence
 from isoglot.model.base import readable
-from isoglot.model.engine import check_texts
 
 COLUMNS = ("languages", "translations", "translation_languages", "ids")
 _NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
@@ -68,17 +67,9 @@ def _digest(rows: Sequence[Sequence[str]]) -> bytes:
 
 def make_sentences(sentences: Iterable[str | Sentence], *columns: _Column) -> Iterator[Sentence]:
     """Sentences with `COLUMNS`, each of which is None, parallel to the sentences, or one value for all."""
-    try:
-        items = check_texts(sentences)
-    except TypeError as error:
-        raise TypeError(f"sentences: {error}") from None
-    return _combine(items, dict(zip(COLUMNS, columns, strict=True)))
-
-
-def _combine(sentences: Iterable[str | Sentence], columns: Mapping[str, _Column]) -> Iterator[Sentence]:
     parallel = {
         name: repeat(values) if isinstance(values, str) else iter(values)
-        for name, values in columns.items()
+        for name, values in zip(COLUMNS, columns, strict=True)
         if values is not None
     }
     missing = object()
@@ -110,11 +101,9 @@ def clean(sentence: Sentence, at: int) -> Sentence:
         if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
             problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
             raise TypeError(f"sentences[{at}]: {problem}")
+    given = (sentence.language, sentence.translation_language)
     try:
-        codes = [
-            canonical(code) if code not in (None, UNKNOWN) else UNKNOWN
-            for code in (sentence.language, sentence.translation_language)
-        ]
+        codes = [UNKNOWN if code is None else canonical(code) for code in given]
     except CorpusError as error:
         raise CorpusError(str(error), file=f"sentences[{at}]") from None
     translation = None if sentence.translation is None else readable(sentence.translation)

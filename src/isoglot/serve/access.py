@@ -67,9 +67,8 @@ class Token:
         self.app, self.token, self.public = app, token.encode(), set(public)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI
-        path = scope.get("path", "").removeprefix(
-            scope.get("root_path", "")
-        )  # path of the application that this one is mounted in
+        mounted_at = scope.get("root_path", "")  # path of the application that this one is mounted in
+        path = scope.get("path", "").removeprefix(mounted_at)
         if scope["type"] != "http" or path in self.public or self._is_given(scope):
             await self.app(scope, receive, send)
             return
@@ -86,9 +85,8 @@ def check_origin(origin: str) -> str:
     """An origin as browsers send it, in lower case. Raises `ValueError` for what can't be one."""
     normalized = origin.lower().rstrip("/")
     parts = urlsplit(normalized)
-    if normalized in (ANY, "null") or (
-        parts.scheme and parts.netloc and normalized == f"{parts.scheme}://{parts.netloc}"
-    ):
+    is_whole = parts.scheme and parts.netloc and normalized == f"{parts.scheme}://{parts.netloc}"
+    if is_whole or normalized in (ANY, "null"):
         return normalized
     raise ValueError(f"{origin!r} is not an origin; write it as https://example.org or http://localhost:3000")
 

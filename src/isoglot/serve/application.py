@@ -101,24 +101,15 @@ def create_app(
     origins = [check_origin(origin) for origin in allow_origins]
     middleware = [Middleware(Observe, metrics=shared.metrics), Middleware(Access, hosts=allow_hosts, origins=origins)]
     if origins:
-        middleware.append(
-            Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
-        )
+        methods = ["GET", "POST"]
+        middleware.append(Middleware(CORSMiddleware, allow_origins=origins, allow_methods=methods, allow_headers=["*"]))
     if token is not None:
         if not token.strip():
-            raise ValueError(
-                "the token is blank, which would let everybody in; pass a text that nobody can guess, or None "
-                "(isoglot serve: set $ISOGLOT_SERVE_TOKEN, or unset it)"
-            )
+            problem = "the token is blank, which would let everybody in; pass a text that nobody can guess, or None"
+            raise ValueError(f"{problem} (isoglot serve: set $ISOGLOT_SERVE_TOKEN, or unset it)")
         middleware.append(Middleware(Token, token=token.strip(), public=[*_PAGE, "/health", "/ready"]))
-    app = Starlette(
-        routes=routes,
-        middleware=middleware,
-        exception_handlers=dict.fromkeys(
-            (Problem, HTTPException, IsoglotError, ClientDisconnect, Exception), _on_error
-        ),
-        lifespan=shared.lifespan,
-    )
+    handlers = dict.fromkeys((Problem, HTTPException, IsoglotError, ClientDisconnect, Exception), _on_error)
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=shared.lifespan)
     app.router.redirect_slashes = False  # behind a proxy that ends TLS, they would redirect to http://
     return app
 
@@ -168,10 +159,8 @@ class _Shared:
                 left = max(0.0, self.limits.work - _PATIENCE)
                 done, _ = await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                problem = (
-                    f"The request took more than {self.limits.work:g} seconds; send fewer texts, or try again later."
-                )
-                raise Problem(504, problem)
+                problem = f"The request took more than {self.limits.work:g} seconds"
+                raise Problem(504, f"{problem}; send fewer texts, or try again later.")
             if not future.done():
                 raise ClientDisconnect
             self.metrics.texts.inc(len(job.texts))
@@ -212,11 +201,7 @@ def _operator_routes(shared: _Shared) -> list[Route]:
     async def metrics(_request: Request) -> Response:
         return reply(shared.metrics.text(), kind=CONTENT_TYPE)
 
-    return [
-        Route("/health", _always(as_json({"status": "ok"}))),
-        Route("/ready", ready),
-        Route("/metrics", metrics),
-    ]
+    return [Route("/health", _always(as_json({"status": "ok"}))), Route("/ready", ready), Route("/metrics", metrics)]
 
 
 def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | None) -> list[Route]:

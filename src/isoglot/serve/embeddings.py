@@ -24,12 +24,8 @@ def read(body: bytes, model: str, dim: int, limits: Limits) -> Job:
     """The request in a body. Raises `Problem` for what can't be answered, including any other model."""
     request = parse(body)
     if request.get("model") not in (None, model):
-        raise Problem(
-            404,
-            f"The model does not exist here; this server has '{model}'.",
-            param="model",
-            code="model_not_found",
-        )
+        message = f"The model does not exist here; this server has '{model}'."
+        raise Problem(404, message, param="model", code="model_not_found")
     encoding = request.get("encoding_format")
     if encoding not in (None, "float", "base64"):
         raise Problem(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")

@@ -56,11 +56,7 @@ def read_entities(
             drawn = chance.sample(item["hard"], min(hard, len(item["hard"])))
             hard_rows = [_row(name, rows, file, number) for name in drawn]
             extras["hard_entities"] = (*hard_rows, *[NONE] * (hard - len(hard_rows)))
-        try:
-            language = canonical_or_skip(item["lang"], skipped)
-        except CorpusError as error:
-            raise CorpusError(str(error), file=file, line=number) from None
-        if language:
+        if language := canonical_or_skip(item["lang"], skipped, file=file, line=number):
             yield Group((item["text"],), (language,), extras=extras)
 
 

@@ -146,9 +146,8 @@ def read_xnli(
     root = Path(path)
     languages, files = _find_files(root, split, pool)
     labels = locate(root, f"labels.{split}.txt")
-    drawn = _Draw(
-        languages, key == "premise", Counter() if counts is None else counts, seed, draw == "repo", sentences == "both"
-    )
+    counts = Counter() if counts is None else counts
+    drawn = _Draw(languages, key == "premise", counts, seed, draw == "repo", sentences == "both")
     clean = mode == "triplets" and draw == "repo"
     rows = partial(_read_rows, files, split, labels, clean=clean, skip_empty=skip_empty)
     negatives = mode == "triplets" or (mode == "groups" and hard_negatives)
@@ -168,9 +167,8 @@ def _draw_groups(
 ) -> Iterator[Group]:
     """The groups of rows, which are read twice if they have hard negatives."""
     if negatives:
-        contradictions = {
-            row.premises[-1]: "\0".join(row.hypotheses).encode() for row in read(Counter()) if row.label == 2
-        }
+        rows = (row for row in read(Counter()) if row.label == 2)
+        contradictions = {row.premises[-1]: "\0".join(row.hypotheses).encode() for row in rows}
         if not contradictions:
             raise CorpusError("no contradiction to use as hard negative; pass a file with contradictions", file=file)
         draw = replace(draw, contradictions=contradictions, others=[*contradictions.values()])

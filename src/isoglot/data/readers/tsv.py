@@ -64,21 +64,13 @@ def _columns(
     names: Sequence[str], path: str | Path, line: int | None, skipped: Counter[str] | None = None
 ) -> tuple[str, ...]:
     columns = []
-    kinds = [name.strip().lower() for name in names]
-    languages = iter(
-        header_languages([name for name, kind in zip(names, kinds, strict=True) if kind not in (SCORE, IGNORED)])
-    )
-    for name, kind in zip(names, kinds, strict=True):
-        if kind in (SCORE, IGNORED):
-            columns.append(kind)
-            continue
-        language = next(languages)
-        if skipped is not None and language is None:
+    for name, column in zip(names, header_languages(names, (SCORE, IGNORED)), strict=True):
+        if skipped is not None and column is None:
             skipped["columns in unknown languages"] += 1
             columns.append(IGNORED)
             continue
         try:
-            columns.append(language or canonical(name, file=path, line=line))
+            columns.append(column or canonical(name, file=path, line=line))
         except CorpusError as error:
             if line is None:
                 raise

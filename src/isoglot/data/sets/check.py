@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, MissingExtraError
 from isoglot.data.files import COMPRESSED, locate
+from isoglot.data.formats import open_parquet
 from isoglot.data.sets.catalogue import Count, DataSet, read_manifest
 from isoglot.data.sets.content import Content, measure
 
@@ -129,10 +130,7 @@ def _measure(file: Path, folder: Path, lines: int, unit: str, expected: Content 
 def _rows(path: Path) -> int | None:
     """The number of rows in a Parquet file's metadata; None if pyarrow is not installed."""
     try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
+        with open_parquet(path) as file:
+            return int(file.metadata.num_rows)
+    except MissingExtraError:
         return None
-    try:
-        return int(parquet.read_metadata(path).num_rows)
-    except (ArrowException, OSError) as error:
-        raise CorpusError(f"cannot be read as Parquet ({error}); get the file again", file=path) from error

@@ -89,10 +89,8 @@ def download(address: str, target: Path, *, network: Network | None = None, prog
             _version_file(part).unlink(missing_ok=True)
             return
     have = part.stat().st_size if part.exists() else 0
-    raise CorpusError(
-        f"{asked}: {reason}, {network.attempts} times in a row; {have:,} bytes are kept: run the command again to "
-        "resume, or pass a mirror with --base-url"
-    )
+    problem = f"{asked}: {reason}, {network.attempts} times in a row; {have:,} bytes are kept"
+    raise CorpusError(f"{problem}: run the command again to resume, or pass a mirror with --base-url")
 
 
 def _attempt(address: str, part: Path, timeout: float, progress: Transfer | None) -> None:

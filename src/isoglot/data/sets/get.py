@@ -222,9 +222,8 @@ def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content 
     total = Measure()
     with atomic_write(target, binary=True) as stream:
         is_packed = is_compressed(raw)
-        with (
-            lzma.open(stream, "wb") if target.name.endswith(".xz") and not is_packed else nullcontext(stream) as output
-        ):
+        is_to_pack = target.name.endswith(".xz") and not is_packed
+        with lzma.open(stream, "wb") if is_to_pack else nullcontext(stream) as output:
             for block in content:
                 total.add(block)
                 output.write(b"" if is_packed else block)

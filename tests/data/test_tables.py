@@ -139,7 +139,7 @@ def test_mining_reads_the_column_of_the_text(tmp_path):
     with pytest.raises(CorpusError, match=r"b\.csv: has the columns english, german, .*--columns english"):
         gather(path, None, name="b")
     assert list(gather(path, None, name="b", columns=columns_of("german")).texts) == ["Eins"]
-    with pytest.raises(CorpusError, match="none is called id"):
+    with pytest.raises(CorpusError, match="no column is called id"):
         gather(path, None, name="b", ids=True)
 
 

@@ -27,12 +27,12 @@ TWO = np.eye(2)
 @pytest.mark.parametrize(
     ("vectors", "texts", "message"),
     [
-        (np.ones((3, 2)), "a\nb\n", r"shape \(3, 2\) for the 2 lines"),
+        (np.ones((3, 2)), "a\nb\n", r"shape \(3, 2\) for 2 lines"),
         (TWO, "a\nb\n", "lacks 1 of 2 texts, the first 'zz'"),
         (b"no table", "a\nb\n", "is not a NumPy table"),
         (TWO, "{\n", r"t\.jsonl:1: is not JSON"),
         (TWO, '"a"\n{"text": "b"}\n', r"t\.jsonl:2: contains a JSON dict"),
-        (TWO, '"a"\n"a"\n', r"lines 1 and 2 are the same text, and their rows of .*v\.npy differ"),
+        (TWO, '"a"\n"a"\n', r"lines 1 and 2 are equal, and their rows of .*v\.npy differ"),
         *(([[1, 2], [bad, 1]], "a\nb\n", r"v\.npy: row 1 contains NaN") for bad in (np.nan, -np.inf, 1e300)),
     ],
 )

@@ -326,7 +326,7 @@ def damaged(folder, toy_static, model, case):
         ("missing", r"merged.shards: not complete; run the same command again with --shard 1/12, 4/12$"),
         ("other sentences", r"2-of-2: is of other sentences than 1-of-2; remove one of them"),
         ("begun", r"2-of-2: was begun with other sentences; remove"),
-        ("other model", r"2-of-2: was made with another model or another prompt than .*1-of-2; remove one of them"),
+        ("other model", r"2-of-2: was made with another model or prompt than .*1-of-2; remove one of them"),
         ("model of one shard", "is not the model of this index"),
         ("two divisions", r"not complete; .* --shard 2/3, 3/3$"),
         ("empty", r"merged.shards: contains no shards"),

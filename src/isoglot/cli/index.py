@@ -84,6 +84,7 @@ def index(
     if not words:
         raise typer.BadParameter("pass files to index, or --remove")
     on_interrupt("run the same command again to add the rest")
+    check_output(output, folder=True)
     default = ""
     if Index.exists(output):  # which can be updated with its own model only
         with Index.open(output) as present:

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -23,7 +22,6 @@ _drawing = threading.Lock()  # only one bar at a time, over all threads
 _Bar = TypeVar("_Bar", bound="Bar")
 
 
-@dataclass(eq=False)
 class Bar:
     """Shows work that is counted, inside `with`: a bar of rich or, where none is drawn, a line now and then.
 
@@ -31,13 +29,17 @@ class Bar:
     write   prints a line, at most one in `every` seconds, if there is no `draw`; None: nothing is shown
     """
 
-    draw: Callable[[], Any] | None
-    write: Callable[[str], None] | None = None
-    _: KW_ONLY
-    wait: float = 0.0
-    every: float = EVERY
-    drawing: Any = field(default=None, init=False)
-    shown: float = field(default_factory=monotonic, init=False)
+    def __init__(
+        self,
+        draw: Callable[[], Any] | None,
+        write: Callable[[str], None] | None = None,
+        *,
+        wait: float = 0.0,
+        every: float = EVERY,
+    ) -> None:
+        self.draw, self.write, self.wait, self.every = draw, write, wait, every
+        self.drawing: Any = None
+        self.shown = monotonic()
 
     def __enter__(self: _Bar) -> _Bar:
         return self

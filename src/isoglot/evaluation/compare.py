@@ -397,7 +397,8 @@ def _results(label: str, system: System) -> Scores:
         return parts[0] if len(parts) == 1 else joined
     scores = tuple(system) if isinstance(system, Iterable) else (system,)
     if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
-        raise TypeError(f"{label}: expected Scores or a folder of results, not {type(wrong[0]).__name__}")
+        expected = "a result of isoglot.evaluate or a folder of results"
+        raise TypeError(f"{label}: expected {expected}, not {type(wrong[0]).__name__}")
     return Scores(scores, label)
 
 

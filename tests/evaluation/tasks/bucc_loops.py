@@ -4,17 +4,41 @@ Step by step: identical lines merged, neighbours both ways, a margin for each ca
 mapped back to ids, the threshold found by walking down the list, pairs at or above it predicted.
 """
 
-from fractions import Fraction
+from __future__ import annotations
 
-import search_loops
+from fractions import Fraction
 
 INFINITY = float("inf")
 
 
+def cosine(a, b):
+    dot = sum(p * q for p, q in zip(a, b, strict=True))
+    lengths = sum(p * p for p in a) * sum(q * q for q in b)
+    return dot / lengths**0.5
+
+
 def candidates(sources, targets, vector, *, k, margin, direction):
     """(score, source, target) of distinct lines, best first; ties by place."""
-    found = search_loops.mine([*map(vector, sources)], [*map(vector, targets)], k, margin, direction)
-    return [(score, sources[i], targets[j]) for score, i, j in found]
+    cos = [[cosine(vector(s), vector(t)) for t in targets] for s in sources]
+    near_source = [sorted(range(len(targets)), key=lambda j, i=i: (-cos[i][j], j))[:k] for i in range(len(sources))]
+    near_target = [sorted(range(len(sources)), key=lambda i, j=j: (-cos[i][j], i))[:k] for j in range(len(targets))]
+    mean_source = [sum(cos[i][j] for j in near) / len(near) for i, near in enumerate(near_source)]
+    mean_target = [sum(cos[i][j] for i in near) / len(near) for j, near in enumerate(near_target)]
+
+    def score(i, j):
+        around = (mean_source[i] + mean_target[j]) / 2
+        return {"ratio": cos[i][j] / max(around, 1e-6), "distance": cos[i][j] - around, "absolute": cos[i][j]}[margin]
+
+    forward = [max((score(i, j), -i, -j) for j in near) for i, near in enumerate(near_source)]
+    backward = [max((score(i, j), -i, -j) for i in near) for j, near in enumerate(near_target)]
+    chosen, seen_sources, seen_targets = [], set(), set()
+    for value, minus_i, minus_j in sorted(forward + (backward if direction == "max" else []), reverse=True):
+        i, j = -minus_i, -minus_j
+        if direction == "forward" or (i not in seen_sources and j not in seen_targets):
+            seen_sources.add(i)
+            seen_targets.add(j)
+            chosen.append((value, sources[i], targets[j]))
+    return chosen
 
 
 def mine(sources, targets, vector, *, k, margin, direction, positive, merged):
@@ -68,3 +92,17 @@ def measure(predicted, gold):
 
 def above(items, threshold):
     return {tuple(pair) for score, *pair in items if score >= threshold}
+
+
+def weighted(labels, answers):
+    """Accuracy, and precision, recall and F1 of each label, averaged by how often the label is asked for."""
+    n = len(labels)
+    totals = [0.0, 0.0, 0.0]
+    for label in set(labels):
+        asked = sum(other == label for other in labels)
+        answered = sum(answer == label for answer in answers)
+        both = sum(other == answer == label for other, answer in zip(labels, answers, strict=True))
+        precision, recall = both / answered if answered else 0.0, both / asked
+        f1 = 2 * precision * recall / (precision + recall) if both else 0.0
+        totals = [t + asked / n * part for t, part in zip(totals, (precision, recall, f1), strict=True)]
+    return sum(a == b for a, b in zip(labels, answers, strict=True)) / n, *totals

@@ -1,5 +1,7 @@
 """BUCC: mining and search against loops and against MTEB's own code, ties and repeated sentences included."""
 
+from __future__ import annotations
+
 import json
 from hashlib import sha256
 from itertools import pairwise
@@ -145,7 +147,7 @@ def test_the_protocols_are_those_that_are_registered():
 
 def noisy(texts):
     """Translations lie near each other, and some of them too far apart."""
-    return np.array([random_vector(t.split()[-1], 12) + 0.7 * random_vector(t, 12) for t in texts], np.float32)
+    return np.array([random_vector(t.split()[-1], 12) + 0.7 * random_vector(t, 12) for t in texts])
 
 
 def test_a_mined_list_cut_at_that_threshold_reaches_the_f1_of_xtreme(tmp_path):
@@ -215,6 +217,11 @@ METRICS = ("accuracy", "precision", "recall", "f1")
 EVERY, GOLD = "bucc/mteb", "bucc/mteb-v2"
 
 
+def noisy_search(texts):
+    """Translations lie near each other; a third of them not near enough."""
+    return np.array([random_vector(t.split()[-1], 8) + 0.8 * random_vector(t, 8) for t in texts], np.float32)
+
+
 def whole(folder, sources, targets, gold, subset="zh-en"):
     """MTEB's first version: one record that contains everything, gold numbered from 1."""
     places = [{key: row + 1 for row, (key, _) in enumerate(side)} for side in (sources, targets)]
@@ -235,6 +242,41 @@ def rows(folder, sources, targets, gold, path="bucc-bitext-mining/test/zh-en.jso
     return records
 
 
+def answers(queries, corpus):
+    """For each query the row of greatest cosine; of equal texts the first."""
+    found = []
+    for query in noisy_search(queries):
+        cosines = [loops.cosine(query.tolist(), other.tolist()) for other in noisy_search(corpus)]
+        found.append(corpus.index(corpus[int(np.argmax(cosines))]))
+    return found
+
+
+def shuffled(seed, count=25, gold=15):
+    """Twelve texts on many lines, so that labels and answers repeat."""
+    rng = np.random.default_rng(seed)
+    sides = [[(f"{code}-{i}", f"{code} {rng.integers(12)}") for i in range(count)] for code in ("zh", "en")]
+    places = zip(rng.permutation(count)[:gold], rng.integers(count, size=gold), strict=True)
+    return *sides, [(f"zh-{i}", f"en-{j}") for i, j in places]
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(st.integers(0, 10_000))
+def test_equals_the_metrics_in_loops(tmp_path_factory, seed):
+    folder, split = tmp_path_factory.mktemp("b"), shuffled(seed)
+    split_files(folder, "zh-en.training", *split)
+    texts = dict([*split[0], *split[1]])
+    queries, corpus = [texts[a] for a, _ in split[2]], [text for _, text in split[1]]
+    places = {key: row for row, (key, _) in enumerate(split[1])}
+    expected = {
+        EVERY: loops.weighted([places[b] for _, b in split[2]], answers(queries, corpus)),
+        GOLD: loops.weighted(range(len(queries)), answers(queries, [texts[b] for _, b in split[2]])),
+    }
+    for name, wanted in expected.items():
+        scores = SEARCHES[name].run(noisy_search, folder)
+        assert [value(scores, metric) for metric in METRICS] == pytest.approx(wanted, abs=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_mteb(tmp_path, seed):
@@ -242,7 +284,14 @@ def test_equals_mteb(tmp_path, seed):
     pytest.importorskip("mteb")
     from mteb.tasks.bitext_mining.multilingual.bucc_bitext_mining import BUCCBitextMining
     from mteb.timing import TimingStack
-    from test_against_mteb import Model
+
+    class Model:
+        def encode(self, inputs, **_):
+            return noisy_search([text for batch in inputs for text in batch["text"]])
+
+        def similarity(self, a, b):
+            a, b = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (a, b))
+            return a @ b.T
 
     # No text twice in the corpus, where MTEB leaves open which is found; some targets belong to two queries.
     sources, targets, gold = numbered(30 + 5 * seed, 20 + 5 * seed)
@@ -251,8 +300,8 @@ def test_equals_mteb(tmp_path, seed):
     theirs.dataset = {"zh-en": {"test": {name: [part] for name, part in record.items()}}}
     theirs.dataset_transform()
     settings = {"hf_split": "test", "hf_subset": "zh-en", "encode_kwargs": {}, "timer": TimingStack()}
-    wanted = theirs._evaluate_subset(Model(noisy), theirs.dataset["zh-en"]["test"], **settings)
-    scores = SEARCHES[EVERY].run(noisy, tmp_path)
+    wanted = theirs._evaluate_subset(Model(), theirs.dataset["zh-en"]["test"], **settings)
+    scores = SEARCHES[EVERY].run(noisy_search, tmp_path)
     assert 0.1 < wanted["accuracy"] < 1
     assert [value(scores, metric) for metric in METRICS] == pytest.approx([wanted[one] for one in METRICS], abs=1e-6)
 
@@ -262,11 +311,11 @@ def test_copies_of_mteb_and_files_of_bucc_give_the_same(tmp_path, name):
     split = numbered(40, 25)
     split_files(tmp_path / "files", "zh-en.test", *split)
     (whole if name == EVERY else rows)(tmp_path / "copy", *split)
-    files, copy = (SEARCHES[name].run(noisy, tmp_path / folder) for folder in ("files", "copy"))
+    files, copy = (SEARCHES[name].run(noisy_search, tmp_path / folder) for folder in ("files", "copy"))
     assert files == copy
     assert [score.details for score in files] == [score.details for score in copy]
     assert 0 < value(files, "accuracy") < 1
     assert SEARCHES[name].subsets(tmp_path / "copy", languages=["cmn"]) == ("zh-en",)
     assert SEARCHES[name].subsets(tmp_path / "copy", languages=["de"]) == ()
     (whole if name == EVERY else rows)(tmp_path / "files", *numbered(20, 9))
-    assert SEARCHES[name].run(noisy, tmp_path / "files") == files  # the publisher's files come first
+    assert SEARCHES[name].run(noisy_search, tmp_path / "files") == files  # the publisher's files come first

@@ -115,3 +115,25 @@ def test_log_sum_exp_is_float32_under_autocast():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = kernel.log_sum_exp(half, table, temperature=0.01)
     torch.testing.assert_close(found, (half.float() @ table.T / 0.01).logsumexp(dim=1))
+
+
+def test_gradients_of_rows_that_are_taken_repeatedly_are_the_same_every_time():
+    """PyTorch adds up those of an index by several threads in any order, from 32,768 numbers on."""
+    draw = torch.Generator().manual_seed(0)
+    vectors, weights = (torch.randn(n, 64, generator=draw) for n in (100, 4000))
+    rows, columns = (torch.randint(100, (4000,), generator=draw) for _ in range(2))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for work in (
+            lambda x: (kernel.pick(x, rows) * weights).sum(),
+            lambda x: kernel.contrast(x, x, (rows, columns), kernel.Equation(temperature=1.0)),
+        ):
+            gradients = []
+            for _ in range(20):
+                x = vectors.clone().requires_grad_()
+                work(x).backward()
+                gradients.append(x.grad)
+            assert all(torch.equal(gradients[0], other) for other in gradients)
+    finally:
+        torch.set_num_threads(threads)

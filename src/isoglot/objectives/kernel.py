@@ -165,7 +165,7 @@ class _Matrix:
         size = max(1, BLOCK_CELLS // self.anchors.shape[1])
 
         def block(rows: slice, left: Tensor, right: Tensor) -> Tensor:
-            return (left[i[rows]] * right[j[rows]]).sum(dim=1)
+            return (take(left, i[rows]) * take(right, j[rows])).sum(dim=1)
 
         if len(i) <= size:
             cosines = block(slice(None), self.anchors, self.candidates)
@@ -193,7 +193,7 @@ class _Matrix:
         """Logits of cosines (n, C): stretched between the extremes of their row or of all, over the temperature."""
         if self.bounds is None:
             return cosines / self.equation.temperature
-        low, high = (bound if len(bound) == 1 else bound[rows] for bound in self.bounds)
+        low, high = (bound if len(bound) == 1 else take(bound, rows) for bound in self.bounds)
         slope = 2 / ((high - low).clamp(min=1e-6) * self.equation.temperature)
         return (cosines - low) * slope - 1 / self.equation.temperature
 
@@ -258,7 +258,15 @@ def _wide(vectors: Tensor) -> Tensor:
 def pick(vectors: Tensor, rows: Tensor) -> Tensor:
     """The vectors in some rows, which are numbers or a mask on the host."""
     rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
-    return vectors[send(rows, vectors.device)]
+    return take(vectors, send(rows, vectors.device))
+
+
+def take(table: Tensor, rows: slice | Tensor) -> Tensor:
+    """Rows of a table, on its device.
+
+    Gradients of a row that is taken repeatedly are added up in order: those of an index are not, on several threads.
+    """
+    return F.embedding(rows, table) if isinstance(rows, Tensor) and table.ndim == 2 else table[rows]
 
 
 def to_device(pairs: Pairs, device: torch.device) -> Pairs:

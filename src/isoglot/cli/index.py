@@ -84,7 +84,7 @@ def index(
     if not words:
         raise typer.BadParameter("pass files to index, or --remove")
     on_interrupt("run the same command again to add the rest")
-    check_output(output, folder=True)
+    check_output(output, folder=True)  # before it is opened; inputs are known below
     default = ""
     if Index.exists(output):  # which can be updated with its own model only
         with Index.open(output) as present:

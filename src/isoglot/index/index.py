@@ -468,8 +468,8 @@ class Index:
             with suppress(IsoglotError):
                 self._cut()
             if isinstance(error, OutputError):
-                kept = f"the {self._view.files.rows:,} sentences of this index are unchanged"
-                raise OutputError(f"{error}; {kept}") from error
+                unchanged = f"the {self._view.files.rows:,} sentences of this index are unchanged"
+                raise OutputError(f"{error}; {unchanged}") from error
             raise
         self._load()
 

@@ -79,11 +79,11 @@ def side_by_side(
     value is followed by its change from the first model, a last column has the number of test items, and the notes list
     what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
-    found = [[score for score in scores if (score.task, score.metric) == (task, metric)] for scores in models.values()]
-    every = [score for scores in found for score in scores]
+    matching = [[one for one in scores if (one.task, one.metric) == (task, metric)] for scores in models.values()]
+    every = [score for scores in matching for score in scores]
     visible, title = _choose(every, f"{task} {to_label(every[0]) if every else metric}", most)
     averages, chosen = {score.subset for score in visible if score.over}, {score.subset for score in visible}
-    tables = [{score.subset: score for score in scores if score.subset in chosen} for scores in found]
+    tables = [{score.subset: score for score in scores if score.subset in chosen} for scores in matching]
     names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in averages)
     cells = {name: [table.get(name) for table in tables] for name in names}
     same, bold, rows = alike(cells), set(), []

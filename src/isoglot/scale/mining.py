@@ -34,7 +34,7 @@ BLOCK = 16 * TILE  # rows of a block: 3e12 operations at 384 dimensions, a minut
 
 Table = NDArray[Any] | Shards
 Vectors = Table | Path | Sequence[Path]
-Range = tuple[int, int]  # of rows
+Span = tuple[int, int]  # of rows
 
 
 @check_arguments()
@@ -92,7 +92,7 @@ def _key(vectors: Table) -> Any:
     return [(str(file), content_digest(file)) for file in vectors.files]
 
 
-def _block(x: Table, y: Table, k: int, budget: int, threads: int, rows: Range, columns: Range) -> Neighbours:
+def _block(x: Table, y: Table, k: int, budget: int, threads: int, rows: Span, columns: Span) -> Neighbours:
     from threadpoolctl import threadpool_limits
 
     try:
@@ -113,7 +113,7 @@ def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
     best.ids[:] = np.take_along_axis(places, order, axis=1)
 
 
-def _cuts(size: int, block: int) -> list[Range]:
+def _cuts(size: int, block: int) -> list[Span]:
     """The blocks of a side; a remainder joins the last one, because a block smaller than a tile would be multiplied
     differently.
     """

@@ -83,7 +83,7 @@ def _on_ray(
     ray: Any, function: Function, pieces: Pieces, cluster: Cluster, shared: Sequence[Any], ordered: bool, most: float
 ) -> Iterator[tuple[int, Any]]:
     needs = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": cluster.retries}
-    remote, sent = ray.remote(function).options(**needs, retry_exceptions=False), [ray.put(value) for value in shared]
+    remote, references = ray.remote(function).options(**needs, retry_exceptions=False), [*map(ray.put, shared)]
     room = min(_AHEAD * _at_once(ray.cluster_resources(), cluster), most)
     waiting = iter(enumerate(pieces))
     lead = min(_WAITING * room, most) if ordered else math.inf  # what follows a slow piece is kept until that is done
@@ -96,7 +96,7 @@ def _on_ray(
                 and submitted - next(iter(under_way.values()), submitted) < lead
                 and (following := next(waiting, None))
             ):
-                under_way[remote.remote(*sent, *following[1])] = following[0]
+                under_way[remote.remote(*references, *following[1])] = following[0]
                 submitted += 1
             if not under_way:
                 return

@@ -236,17 +236,17 @@ def _mistakes(pairs: Pairs, split: Split) -> Details:
     """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
     gold, mined = set(split.gold), list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
     wrong = [place for place, pair in enumerate(mined) if pair not in gold]
-    found, expected = [mined[place] for place in wrong], dict(reversed(split.gold))
-    return _worst(split.source, split.target, found, expected, pairs.score[wrong])
+    wrong_pairs, expected = [mined[place] for place in wrong], dict(reversed(split.gold))
+    return _worst(split.source, split.target, wrong_pairs, expected, pairs.score[wrong])
 
 
 def _worst(
-    source: Rows, target: Rows, found: Sequence[tuple[int, int]], expected: Mapping[int, int], scores: NDArray[Any]
+    source: Rows, target: Rows, pairs: Sequence[tuple[int, int]], expected: Mapping[int, int], scores: NDArray[Any]
 ) -> Details:
-    """The wrong pairs `found`, rows of both sides, of the best scores; `expected` are the targets of the sources."""
+    """The wrong pairs, rows of both sides, of the best scores; `expected` are the targets of the sources."""
 
     def row(at: int) -> Cells:
-        query, answer = found[at]
+        query, answer = pairs[at]
         right = target[expected[query]].texts[0] if query in expected else ""
         return source[query].texts[0], target[answer].texts[0], right, float(scores[at])
 
@@ -283,8 +283,8 @@ class Bitext(SetTask):
             result = neighbours(x, y, 1, metric="cosine")
             answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
             wrong = np.flatnonzero(answers != labels)
-            found = list(zip(wrong.tolist(), answers[wrong].tolist(), strict=True))
-            details = _worst(queries, corpus, found, dict(enumerate(labels.tolist())), result.forward_scores[wrong, 0])
+            wrong_pairs, scores = list(zip(wrong.tolist(), answers[wrong].tolist(), strict=True)), result.forward_scores
+            details = _worst(queries, corpus, wrong_pairs, dict(enumerate(labels.tolist())), scores[wrong, 0])
             for metric, items in zip(SEARCHED, _outcomes(labels, answers), strict=True):
                 yield metric.mean_of(self.name, pair, items, details=details)
                 details = ()

@@ -86,8 +86,8 @@ def gold_of(test: Rows, classes: Sequence[Label], *, where: str) -> Ids:
     place = {label: number for number, label in enumerate(classes)}
     for label, row in zip(test.labels, test, strict=True):
         if label not in place:
-            known = ", ".join(map(str, classes))
-            raise EvaluationError(f"{where}: {row.places[0]}: training has {known}, not label {label!r}; correct it")
+            labels = ", ".join(map(str, classes))
+            raise EvaluationError(f"{where}: {row.places[0]}: training has {labels}, not label {label!r}; correct it")
     return np.array([place[label] for label in test.labels], np.int64)
 
 

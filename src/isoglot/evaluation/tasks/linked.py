@@ -74,8 +74,8 @@ class Linked(BaseTask):
                     vectors[side.code] = embed(encode, side.texts, where=where, place=side.places.__getitem__)
             rows = vectors[source.code][queries]
             nearest = neighbours(rows, vectors[target.code], 1, metric="cosine").forward_ids[:, 0]
-            found = zip(queries, nearest, strict=True)
-            hits = [not source.entities[query].isdisjoint(target.entities[place]) for query, place in found]
+            pairs = zip(queries, nearest, strict=True)
+            hits = [not source.entities[query].isdisjoint(target.entities[place]) for query, place in pairs]
             yield ACCURACY.mean_of(self.name, subset, np.array(hits, np.float32))
 
     def _read(self, data: Path) -> dict[str, _Language]:

@@ -168,6 +168,7 @@ def test_parquet_and_ids(pairs, tmp_path):
     assert table["score"].to_pylist() == [pair.score for pair in pairs]
     assert table["target_id"].to_pylist() == [str(pair.target_id) for pair in pairs]
     assert table.schema.metadata[b"isoglot.languages"] == b"deu,eng"
+    assert {group.langs for group in read_jsonl(tmp_path / "p.parquet")} == {("deu", "eng")}
     pairs.save(tmp_path / "p.jsonl", ids=True)
     first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
     assert (first["source_id"], first["target_id"]) == (pairs[0].source_id, pairs[0].target_id)

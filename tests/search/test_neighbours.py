@@ -62,7 +62,7 @@ def test_cosine_divides_by_lengths_and_a_zero_row_scores_zero():
     assert (neighbours(x, y, 2, metric="cosine").forward_scores[3] == 0).all()
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e25])
+@pytest.mark.parametrize("scale", [1e-30, 1e25, 1e-60, 1e60])
 def test_cosine_of_tiny_and_huge_vectors(scale):
     x = np.array([[3.0, 4.0], [4.0, -3.0]]) * scale
     np.testing.assert_allclose(neighbours(x, x, 1, metric="cosine").forward_scores, 1, atol=1e-6)

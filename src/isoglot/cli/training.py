@@ -139,7 +139,7 @@ def list_recipes() -> None:
     """List the packaged recipes."""
     from isoglot.training import recipe as recipes
 
-    show_columns([(name, recipes.load(name).description) for name in recipes.names()])
+    show_columns([(name, recipes.describe(name)) for name in recipes.names()])
 
 
 def show(recipe: Recipe, *, raw: bool = False) -> None:

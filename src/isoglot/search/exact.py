@@ -79,8 +79,8 @@ def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Met
     for start in range(0, n, step):
         ids = best.ids[start : start + step]
         rows = load(x, start, start + step, metric)
-        near = np.asarray(y[ids.ravel()], np.float32)
-        near = unit(near) if metric == "cosine" else near
+        near = y[ids.ravel()]
+        near = unit(near) if metric == "cosine" else np.asarray(near, np.float32)
         scores = np.einsum("nd,ncd->nc", rows, near.reshape(*ids.shape, -1))
         order = np.lexsort((ids, -scores), axis=1)[:, :k]
         rescored.scores[start : start + step] = np.take_along_axis(scores, order, axis=1)

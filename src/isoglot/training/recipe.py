@@ -34,13 +34,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any, get_args
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, get_args
 
 from isoglot.core.errors import RecipeError, nearest, quote
 from isoglot.core.toml import tomllib
-from isoglot.training.settings import Recipe, StreamSettings
+
+if TYPE_CHECKING:  # pydantic and the settings, which load torch, are only needed to validate a recipe, not to list it
+    from pydantic import BaseModel
+
+    from isoglot.training.settings import Recipe
 
 PACKAGED = Path(__file__).parents[1] / "recipes"
 DEEPEST = 16  # maximum files and variants between a recipe and its last base
@@ -99,6 +101,11 @@ def show(name: str | Path) -> str:
     return dumps(chain[-1].data, chain)
 
 
+def describe(name: str | Path) -> str:
+    """The description of a recipe, which is not validated."""
+    return str(_read_chain(name)[-1].data.get("description", ""))
+
+
 def text(name: str | Path) -> str:
     """The content of a recipe's file; the name as for `find`."""
     return _read(find(name))
@@ -122,8 +129,7 @@ def _read_chain(name: str | Path) -> list[Layer]:
     """
     file, variant = _locate(name)
     chain = _layers(*_read_settings(file, variant), file, variant, home=file.parent)
-    members = _members(file)
-    if members and not variant and "name" not in chain[-1].data:
+    if not variant and "name" not in chain[-1].data and (members := _members(file)):
         raise RecipeError(f"{name}: a base without a name of its own; choose one of {', '.join(members)}")
     return chain
 
@@ -197,19 +203,18 @@ def _place_of(file: Path, variant: str = "") -> str:
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """The content of a file. Raises RecipeError."""
-    try:
-        data = _loads(_read(file))
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise RecipeError(f"{_place_of(file)}: not valid TOML: {error}") from error
-    _require_shallow(data, _place_of(file))
-    return data
+    """The content of a file, which must not be modified. Raises RecipeError."""
+    return _parse(_read(file), _place_of(file))
 
 
 @lru_cache(64)
-def _loads(content: str) -> dict[str, Any]:
-    """Cached, since a family's file is read for each of its recipes; must not be modified."""
-    data: dict[str, Any] = tomllib.loads(content)
+def _parse(content: str, where: str) -> dict[str, Any]:
+    """Cached, since a family's file is read for each of its recipes."""
+    try:
+        data: dict[str, Any] = tomllib.loads(content)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise RecipeError(f"{where}: not valid TOML: {error}") from error
+    _require_shallow(data, where)
     return data
 
 
@@ -323,6 +328,8 @@ def _override(data: dict[str, Any], assignment: str) -> None:
     """
     path, equals, word = assignment.partition("=")
     where = f"--set {quote(assignment, quotes=False)}"
+    from isoglot.training.settings import Recipe, StreamSettings
+
     if not equals:
         raise RecipeError(f"{where}: write key=value, for example optimizer.lr=1e-4")
     try:
@@ -371,6 +378,10 @@ def _place(part: str) -> int:
 
 def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
     """Validate settings; `layers` are their origins, for errors."""
+    from pydantic import ValidationError
+
+    from isoglot.training.settings import Recipe
+
     if "folder" in data:
         raise RecipeError(f"{chain[-1].where}: folder: no such setting; paths are relative to the file of the recipe")
     try:
@@ -432,6 +443,8 @@ def _explain(error: Any) -> str:
 
 def _fields(place: Sequence[Any]) -> list[str]:
     """Names of the settings that are known at a place of the recipe."""
+    from isoglot.training.settings import Recipe
+
     models: list[type[BaseModel]] = [Recipe]
     for part in place:
         tagged = [model for model in models if _tag(model) == part]
@@ -448,6 +461,8 @@ def _tag(model: type[BaseModel]) -> str | None:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
+    from pydantic import BaseModel
+
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models(argument)]

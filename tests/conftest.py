@@ -47,15 +47,6 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True, scope="session")
-def imported_sets(tmp_path_factory):
-    """What tests import of data sets stays in a folder of their own."""
-    folder = tmp_path_factory.mktemp("sets")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("isoglot.evaluation.sets.cache", lambda: folder)
-        yield
-
-
 def published(name: str) -> Path:
     """A file or folder of the published sets; the test is skipped where there is no copy."""
     if not (DATA / name).exists():

@@ -38,7 +38,7 @@ from isoglot.data.files import Again, atomic_folder, content_digest, count_bytes
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
-from isoglot.data.readers import READERS, files_of, read
+from isoglot.data.readers import READERS, files_of, match_pattern, read
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
 
@@ -99,7 +99,7 @@ class MemorySource(Source):
 class FileSource(Source):
     """Files in one format, and the options of their reader. `path` is a file, a folder, a pattern, or a beginning.
 
-    `where` is the place in a recipe, for errors.
+    `where` is the place in a recipe, for errors; a recipe is checked before its sources are read.
     """
 
     reader: str
@@ -112,12 +112,10 @@ class FileSource(Source):
 
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
         """Read the groups."""
-        READERS.check(self.reader, self.options, where=self.where)
         return chain.from_iterable(self._read(path, counts) for path in self.paths())
 
     def check(self, first: int) -> None:
         """Read the first groups."""
-        READERS.check(self.reader, self.options, where=self.where)
         for path in self.paths():
             deque(islice(self._read(path, Counter()), first), maxlen=0)
 
@@ -137,10 +135,9 @@ class FileSource(Source):
 
     def paths(self) -> list[Path]:
         """The files, folders or beginnings of names that the path stands for, in alphabetical order."""
-        if not any(mark in str(self.path) for mark in "*?["):
+        if (paths := match_pattern(self.path)) is None:
             return [self.path]
-        anchor = Path(self.path.anchor)
-        if not (paths := sorted(anchor.glob(str(self.path.relative_to(anchor))))):
+        if not paths:
             raise CorpusError("no file has a name like this", file=self.path)
         return paths
 

@@ -441,33 +441,33 @@ class _Work:
 
     def compare_columns(self, name: str, columns: Sequence[Column], resamples: int, seed: int) -> Table:
         """A row for each column of which all systems have all scores, of the same data."""
-        needed: dict[tuple[str, str], set[str]] = {}
-        for task, subset, metric in (one for column in columns for one in column.keys):
-            needed.setdefault((task, metric), set()).add(subset)
-        present: dict[Key, Group] = {}
-        drawn: dict[Key, Samples] = {}
-        lacking: dict[Key, str] = {}
-        for (task, metric), names in needed.items():
-            groups, reasons = self.groups(task, metric)
-            chosen = [subset for subset in groups if subset in names]
-            samples = resample(groups, chosen, resamples=resamples, permutations=resamples, seed=seed)
-            drawn |= {(task, subset, metric): one for subset, one in samples.items()}
-            present |= {(task, subset, metric): groups[subset] for subset in chosen}
-            lacking |= {(task, subset, metric): reason for subset, reason in reasons.items()}
+        keys = dict.fromkeys(key for column in columns for key in column.keys)
+        groups: dict[Key, Group] = {}
+        samples: dict[Key, Samples] = {}
+        reasons: dict[Key, str] = {}
+        for task, metric in dict.fromkeys((task, metric) for task, _, metric in keys):
+            of_task, lines = self.groups(task, metric)
+            chosen = [subset for subset in of_task if (task, subset, metric) in keys]
+            drawn = resample(of_task, chosen, resamples=resamples, permutations=resamples, seed=seed)
+            groups |= {(task, subset, metric): of_task[subset] for subset in chosen}
+            samples |= {(task, subset, metric): one for subset, one in drawn.items()}
+            reasons |= {(task, subset, metric): line for subset, line in lines.items()}
         rows = []
         for column in columns:
-            if absent := [one for one in column.keys if one not in present]:
-                reason = lacking.get(absent[0], f"{' '.join(absent[0])}: no system has it")
+            if missing := column.lacking(groups):
+                reason = reasons.get(missing[0], f"{' '.join(missing[0])}: no system has it")
                 self.left_out.append(f"{name} {column.label}: {reason}")
                 continue
-            parts = {one: present[one] for one in column.keys}
-            group: Group = [
-                [_joint_score(column, {one: parts[one][place][at] for one in parts}) for at in range(len(runs))]
-                for place, runs in enumerate(parts[column.keys[0]])
+            # `Column.mean` is linear, so it works on samples and on arrays of the seeds' values as on single values.
+            values = [
+                column.mean({key: np.array([score.value for score in groups[key][place]]) for key in column.keys})
+                for place in range(len(self.names))
             ]
-            # `Column.mean` is linear, so it works on samples as on values.
-            joint = column.mean(drawn) if drawn.keys() >= parts.keys() else None
-            rows.append(_row(column.label, group, joint, average=True, over=tuple(map(" ".join, column.keys))))
+            joint = column.mean(samples) if samples.keys() >= {*column.keys} else None
+            score, count = groups[column.keys[0]][0][0], len(column.keys)
+            if count > 1 or score.over:
+                score = replace(score, n=count if count > 1 else score.n, over=tuple(map(" ".join, column.keys)))
+            rows.append(_row(column.label, score, [seeds.tolist() for seeds in values], joint, average=True))
         return Table(name, "", resamples, tuple(rows))
 
     def compare_task(self, task: str, metric: str, resamples: int, seed: int) -> Table:
@@ -481,10 +481,10 @@ class _Work:
         # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
         permutations = max(resamples, round(5 * len(family) / LEVEL))
         samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
-        rows = [
-            _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over)
-            for name in chosen
-        ]
+        rows = []
+        for name in chosen:
+            values = [[score.value for score in runs] for runs in groups[name]]
+            rows.append(_row(name, groups[name][0][0], values, samples.get(name), average=name not in family))
         for place in range(len(self.names) - 1):
             every = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
             p_values = {at: p for at, p in every.items() if p is not None}
@@ -495,18 +495,8 @@ class _Work:
         return Table(task, metric, permutations, tuple(rows))
 
 
-def _joint_score(column: Column, parts: Mapping[Key, Score]) -> Score:
-    """A column's mean as a score; of a column over one score, that score."""
-    first = next(iter(parts.values()))
-    if len(parts) == 1:
-        return first
-    value = column.mean({one: score.value for one, score in parts.items()})
-    return replace(first, value=value, n=len(parts), items=None)
-
-
-def _row(subset: str, group: Group, samples: Samples | None, *, average: bool, over: tuple[str, ...]) -> Row:
-    """A row whose p-values are not corrected."""
-    first, seeds = group[0][0], [[score.value for score in runs] for runs in group]
+def _row(subset: str, score: Score, seeds: Sequence[Sequence[float]], samples: Samples | None, *, average: bool) -> Row:
+    """A row whose p-values are not corrected: the values of each system's `seeds`; `score` describes them."""
     values = tuple(
         Value(fmean(every), stdev(every) if len(every) > 1 else None, interval(samples.values[at]) if samples else None)
         for at, every in enumerate(seeds)
@@ -517,11 +507,12 @@ def _row(subset: str, group: Group, samples: Samples | None, *, average: bool, o
         if samples:
             bounds = interval(samples.values[at] - samples.values[0])
             p = p_value(change, samples.null[at - 1])
-        better = None if abs(change) < 1e-12 else (change < 0) == first.lower_is_better
+        better = None if abs(change) < 1e-12 else (change < 0) == score.lower_is_better
         differences.append(Difference(change, bounds, p, p, better, *by_seeds))
-    over = () if len(over) == 1 and not first.over else over
-    untested = "" if samples else "no items"
-    return Row(subset, first.n, over, average, values, tuple(differences), first.unit, first.lower_is_better, untested)
+    return Row(
+        subset, score.n, score.over, average, values, tuple(differences), score.unit, score.lower_is_better,
+        untested="" if samples else "no items",
+    )  # fmt: skip
 
 
 def _choose(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:

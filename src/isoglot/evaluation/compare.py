@@ -36,7 +36,7 @@ from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, pe
 from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
-from isoglot.report.comparable import Runs, key, problem, select, subsets, whole_tasks_lacking
+from isoglot.report.comparable import Runs, key, problem, select, subsets
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, size_of, spell, to_document, to_text
 
@@ -343,10 +343,8 @@ def compare(
     if metrics and joint and not alone:
         raise EvaluationError("metrics choose among those of tasks, and suites have their own; leave metrics out")
     chosen = select(work.scores, alone, metrics) if alone or not joint else []
-    missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), work.scores, labels)
-    work.left_out.extend(f"{task}: {reason}" for task, reason in missing.items())
     every = [work.compare_columns(name, entries, resamples, seed) for name, entries in joint.items()]
-    every += [work.compare_task(task, metric, resamples, seed) for task, metric in chosen if task not in missing]
+    every += [work.compare_task(task, metric, resamples, seed) for task, metric in chosen]
     tables, left_out = tuple(table for table in every if table.rows), work.left_out
     if not tables:
         why = f": {left_out[0]}" + (f" (and {len(left_out) - 1} more)" if left_out[1:] else "") if left_out else ""
@@ -427,14 +425,14 @@ class _Work:
     left_out: list[str] = field(default_factory=list)
 
     def groups(self, task: str, metric: str) -> tuple[dict[str, Group], dict[str, str]]:
-        """The subsets that all systems have, of the same data, and the lines on the others."""
+        """The subsets that all systems have, of the same data, and the reasons against the others."""
         groups: dict[str, Group] = {}
         reasons: dict[str, str] = {}
         for subset in subsets(task, metric, self.scores):
             name = (task, metric, subset)
             group = [[run[name] for run in runs if name in run] for runs in self.scores]
             if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups):
-                reasons[subset] = f"{task} {subset} {metric}: {reason}"
+                reasons[subset] = reason
             else:
                 groups[subset] = group
         return groups, reasons
@@ -446,17 +444,17 @@ class _Work:
         samples: dict[Key, Samples] = {}
         reasons: dict[Key, str] = {}
         for task, metric in dict.fromkeys((task, metric) for task, _, metric in keys):
-            of_task, lines = self.groups(task, metric)
+            of_task, problems = self.groups(task, metric)
             chosen = [subset for subset in of_task if (task, subset, metric) in keys]
             drawn = resample(of_task, chosen, resamples=resamples, permutations=resamples, seed=seed)
             groups |= {(task, subset, metric): of_task[subset] for subset in chosen}
             samples |= {(task, subset, metric): one for subset, one in drawn.items()}
-            reasons |= {(task, subset, metric): line for subset, line in lines.items()}
+            reasons |= {(task, subset, metric): reason for subset, reason in problems.items()}
         rows = []
         for column in columns:
             if missing := column.lacking(groups):
-                reason = reasons.get(missing[0], f"{' '.join(missing[0])}: no system has it")
-                self.left_out.append(f"{name} {column.label}: {reason}")
+                reason = reasons.get(missing[0], "no system has it")
+                self.left_out.append(f"{name} {column.label}: {' '.join(missing[0])}: {reason}")
                 continue
             # `Column.mean` is linear, so it works on samples and on arrays of the seeds' values as on single values.
             values = [
@@ -473,7 +471,10 @@ class _Work:
     def compare_task(self, task: str, metric: str, resamples: int, seed: int) -> Table:
         """Rows of the scores that all systems have on the same data."""
         groups, reasons = self.groups(task, metric)
-        self.left_out.extend(reasons.values())
+        lines = [f"{task} {subset} {metric}: {reason}" for subset, reason in reasons.items()]
+        if len(lines) > 1 and not groups and len(set(reasons.values())) == 1:  # such as a system that lacks the task
+            lines = [f"{task} {metric}: {next(iter(reasons.values()))}"]
+        self.left_out.extend(lines)
         chosen, family = _choose(groups)
         if len(chosen) < len(groups):
             count = len(groups) - len(chosen)

@@ -293,18 +293,17 @@ def read_results(path: str | Path) -> Scores:
 
 def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
     """Reject duplicate scores, and averages that contain each other."""
-    over: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    parts: dict[Key, list[Key]] = {}
     for score in scores:
-        subsets = over.setdefault((score.task, score.metric), {})
-        if score.subset in subsets:
-            raise EvaluationError(f"{file}: duplicate score {score.task} {score.subset} {score.metric}; evaluate again")
-        subsets[score.subset] = tuple(name for name in score.over if name != score.subset)
-    for (task, metric), subsets in over.items():
-        try:
-            TopologicalSorter(subsets).prepare()
-        except CycleError as error:
-            problem = f"averages over each other: {', '.join(error.args[1])}"
-            raise EvaluationError(f"{file}: {task} {metric}: {problem}; evaluate again") from None
+        if (name := _name(score)) in parts:
+            raise EvaluationError(f"{file}: duplicate score {' '.join(name)}; evaluate again")
+        parts[name] = [(score.task, subset, score.metric) for subset in score.over if subset != score.subset]
+    try:
+        TopologicalSorter(parts).prepare()
+    except CycleError as error:
+        (task, _, metric), *_ = cycle = error.args[1]
+        problem = f"averages over each other: {', '.join(subset for _, subset, _ in cycle)}"
+        raise EvaluationError(f"{file}: {task} {metric}: {problem}; evaluate again") from None
 
 
 def _first_problem(error: ValidationError) -> tuple[str, str]:

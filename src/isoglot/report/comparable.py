@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from isoglot.core.errors import EvaluationError, nearest
 from isoglot.core.score import Score, main_metrics
@@ -21,33 +21,17 @@ def key(score: Score) -> Key:
 
 def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
     """Tasks and metrics of any system to compare, in their order. Raises `EvaluationError` for one that all lack."""
-    metrics_of: dict[str, list[str]] = {}
-    for task, metric, _ in (name for runs in scores for run in runs for name in run):
-        if metric not in metrics_of.setdefault(task, []):
-            metrics_of[task].append(metric)
-    every = {metric for names in metrics_of.values() for metric in names}
-    for kind, asked, available in (("task", tasks, set(metrics_of)), ("metric", metrics, every)):
-        if unknown := [name for name in asked if name not in available]:
-            raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; {nearest(unknown[0], sorted(available))}")
-    main = main_metrics(score for runs in scores for run in runs for score in run.values())
-    chosen = {task: names for task, names in metrics_of.items() if not tasks or task in tasks}
+    every = [score for runs in scores for run in runs for score in run.values()]
+    main, present = main_metrics(every), dict.fromkeys((score.task, score.metric) for score in every)
+    for kind, asked, names in (("task", tasks, set(main)), ("metric", metrics, {metric for _, metric in present})):
+        if unknown := [name for name in asked if name not in names]:
+            raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; {nearest(unknown[0], sorted(names))}")
+    places = {task: place for place, task in enumerate(main)}  # another system may add metrics to an earlier task
     return [
         (task, metric)
-        for task, names in chosen.items()
-        for metric in ([name for name in names if name in metrics] if metrics else main[task])
+        for task, metric in sorted(present, key=lambda name: places[name[0]])
+        if (not tasks or task in tasks) and metric in (metrics or main[task])
     ]
-
-
-def whole_tasks_lacking(tasks: Iterable[str], scores: Runs, names: Sequence[str]) -> dict[str, str]:
-    """The tasks of which a result has no score at all, and which system's result that is."""
-    lacking: dict[str, str] = {}
-    tasks_of = [[{task for task, _, _ in run} for run in runs] for runs in scores]
-    for task in tasks:
-        for name, runs in zip(names, tasks_of, strict=True):
-            count = sum(task in run for run in runs)
-            if count < len(runs):
-                lacking.setdefault(task, _lacks(name, count, len(runs)))
-    return lacking
 
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
@@ -71,7 +55,7 @@ def problem(
     """The reason why a subset cannot be compared; empty if it can. `groups` are the subsets that can."""
     for name, runs, count in zip(names, scores, seeds, strict=True):
         if len(runs) < count:
-            return _lacks(name, len(runs), count)
+            return f"{name} lacks it" if count == 1 else f"{name} has it in {len(runs)} of {count} results"
     first, named = scores[0][0], [(name, score) for name, runs in zip(names, scores, strict=True) for score in runs]
     for name, score in named:
         if set(score.over) != set(first.over):
@@ -89,10 +73,6 @@ def problem(
         return f"{one} and {other} have different item sets; the two were evaluated on different data"
     lacking = [name for name in first.over if name not in groups]
     return f"it averages over {lacking[0]}, which cannot be compared" if lacking else ""
-
-
-def _lacks(name: str, present: int, count: int) -> str:
-    return f"{name} lacks it" if count == 1 else f"{name} has it in {present} of {count} results"
 
 
 def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:

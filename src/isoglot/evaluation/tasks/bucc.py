@@ -27,13 +27,14 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Cells, Detail, Details, Encode, Metric, Score, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources
+from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
 from isoglot.search.best import Floats, Ids
 from isoglot.search.blocks import Direction, Margin
 from isoglot.search.exact import neighbours
 from isoglot.search.pairs import Pairs, mine, sort_pairs
-from isoglot.search.threshold import Quality, quality, tune
+from isoglot.search.threshold import Quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
 POSITIVE = float(np.nextafter(0, 1))  # the smallest threshold above 0
@@ -173,11 +174,18 @@ class Mining(SetTask):
             cuts, split = list(design(*mined)), mined[-1].split
             columns = ([getattr(cut.kept, name) for cut in cuts] for name in ("source", "target", "score"))
             pairs = sort_pairs(*map(np.concatenate, columns))  # best first
-            result, items = quality(pairs, split.gold), _items(pairs, split)
-            details = (self._mining(cuts), *_mistakes(pairs, split))
+            mined_pairs, gold = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)), set(split.gold)
+            right = np.array([mined_pair in gold for mined_pair in mined_pairs], np.bool_)
+            # Of each source sentence: how many of its pairs are right, kept, and gold.
+            sources_of = pairs.source[right], pairs.source, np.array([source for source, _ in split.gold])
+            counts = [np.bincount(rows, minlength=len(split.source)) for rows in sources_of]
+            items = np.stack(counts, axis=1).astype(np.float32)
+            wrong = np.flatnonzero(~right)
+            wrong_pairs, expected = [mined_pairs[place] for place in wrong], dict(reversed(split.gold))
+            details = self._mining(cuts), *_worst(split.source, split.target, wrong_pairs, expected, pairs.score[wrong])
             for metric in METRICS:
                 more = {"items": items, "statistic": metric.name, "details": details if metric.main else ()}
-                yield metric.score(self.name, pair, getattr(result, metric.name), len(items), **more)
+                yield metric.score(self.name, pair, STATISTICS[metric.name](items), len(items), **more)
 
     def _mine(self, encode: Encode, split: Split) -> Mined:
         chosen, source_sure = _distinct(split.source, self.repeated)
@@ -222,22 +230,6 @@ def _distinct(side: Rows, repeated: str) -> tuple[Ids, NDArray[np.bool_]]:
     counts = Counter(side.texts())
     rows = np.unique(first_places(side.texts()))
     return rows, np.array([counts[side[row].texts[0]] == 1 for row in rows], np.bool_)
-
-
-def _items(pairs: Pairs, split: Split) -> Floats:
-    """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
-    right = set(split.gold)
-    hits = [pair in right for pair in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)]
-    sides = pairs.source[np.array(hits, np.bool_)], pairs.source, np.array([source for source, _ in split.gold], int)
-    return np.stack([np.bincount(side, minlength=len(split.source)) for side in sides], axis=1).astype(np.float32)
-
-
-def _mistakes(pairs: Pairs, split: Split) -> Details:
-    """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
-    gold, mined = set(split.gold), list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
-    wrong = [place for place, pair in enumerate(mined) if pair not in gold]
-    wrong_pairs, expected = [mined[place] for place in wrong], dict(reversed(split.gold))
-    return _worst(split.source, split.target, wrong_pairs, expected, pairs.score[wrong])
 
 
 def _worst(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple
@@ -126,12 +127,10 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ids]:
 
 
 def _table(matched: NDArray[np.float64], labels: Sequence[str]) -> Detail:
-    where: dict[str, list[int]] = {}
-    for place, label in enumerate(labels):
-        where.setdefault(label, []).append(place)
+    label_of_row = np.asarray(labels, dtype=object)
     rows = tuple(
-        (label, len(places), len(places) / len(labels), float(matched[places].mean()))
-        for label, places in sorted(where.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+        (label, count, count / len(labels), float(matched[label_of_row == label].mean()))
+        for label, count in sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
     )
     return Detail("classes", ("label", "texts", "share", "accuracy"), rows)
 

@@ -35,8 +35,8 @@ from isoglot.data.files import atomic_write
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
-from isoglot.evaluation.suites import SUITES, Column, Key
-from isoglot.report.comparable import Runs, key, problem, select, subsets
+from isoglot.evaluation.suites import SUITES, Column, by_key
+from isoglot.report.comparable import Key, Runs, problem, select, subsets
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, size_of, spell, to_document, to_text
 
@@ -192,7 +192,7 @@ class Comparison:
     """Tables of several systems, the first being the base. Printing it shows all of them.
 
     `seeds` is the number of results of each system; `left_out` are lines on what could not be compared and why;
-    `runs` are the first results of each system, for the page.
+    `runs` are the results of each system, one for each of its seeds.
     """
 
     systems: tuple[str, ...]
@@ -201,7 +201,7 @@ class Comparison:
     seed: int
     tables: tuple[Table, ...]
     left_out: tuple[str, ...]
-    runs: tuple[Scores, ...] = field(default=(), repr=False, compare=False)
+    runs: tuple[tuple[Scores, ...], ...] = field(default=(), repr=False, compare=False)
 
     def grids(self) -> list[Grid]:
         """A table for each task and metric, its notes being the counts of wins and losses."""
@@ -300,7 +300,7 @@ class Comparison:
         from isoglot.report.page import title_of, write_page
 
         title = title or title_of(self.systems, [*dict.fromkeys(table.task for table in self.tables)])
-        runs = [Scores(run, name, run.settings) for name, run in zip(self.systems, self.runs, strict=True)]
+        runs = [Scores(run, name, run.settings) for name, (run, *_) in zip(self.systems, self.runs, strict=True)]
         tables = self._tables()
         if any(count > 1 for count in self.seeds):
             tables = tables._replace(method=f"{self.method} The other sections show the first seed of each system.")
@@ -337,7 +337,7 @@ def compare(
     """
     runs = _name_systems(systems, names if names is None else [*names])
     labels = list(runs)
-    work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)
+    work = _Work([[by_key(run) for run in every] for every in runs.values()], labels)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})
     alone = [task for task in tasks if task not in SUITES]
     if metrics and joint and not alone:
@@ -349,8 +349,8 @@ def compare(
     if not tables:
         why = f": {left_out[0]}" + (f" (and {len(left_out) - 1} more)" if left_out[1:] else "") if left_out else ""
         raise EvaluationError(f"{' and '.join(labels)} have no score in common that can be compared{why}")
-    seeds, firsts = tuple(map(len, runs.values())), tuple(every[0] for every in runs.values())
-    return Comparison(tuple(labels), seeds, resamples, seed, tables, tuple(left_out), firsts)
+    seeds, every_run = tuple(map(len, runs.values())), tuple(map(tuple, runs.values()))
+    return Comparison(tuple(labels), seeds, resamples, seed, tables, tuple(left_out), every_run)
 
 
 def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None) -> dict[str, list[Scores]]:
@@ -429,7 +429,7 @@ class _Work:
         groups: dict[str, Group] = {}
         reasons: dict[str, str] = {}
         for subset in subsets(task, metric, self.scores):
-            name = (task, metric, subset)
+            name = (task, subset, metric)
             group = [[run[name] for run in runs if name in run] for runs in self.scores]
             if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups):
                 reasons[subset] = reason

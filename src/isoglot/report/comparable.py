@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from isoglot.core.errors import EvaluationError, nearest
 from isoglot.core.score import Score, main_metrics
 
-Key = tuple[str, str, str]  # task, metric, subset
+Key = tuple[str, str, str]  # task, subset, metric
 Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
 
 # Statistics whose items contain the gold value, and in which column.
@@ -16,7 +16,7 @@ _GOLD = {"spearman": 0, "pearson": 0, "f1": 2, "precision": 2, "recall": 2}
 
 def key(score: Score) -> Key:
     """The key of a score."""
-    return score.task, score.metric, score.subset
+    return score.task, score.subset, score.metric
 
 
 def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
@@ -36,8 +36,8 @@ def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
     """Subsets of any system, languages before averages, and an average after those it is over."""
-    every = (item for runs in scores for run in runs for item in run.items())
-    return _order({name[2]: score for name, score in every if name[:2] == (task, metric)})
+    every = (score for runs in scores for run in runs for score in run.values())
+    return _order({score.subset: score for score in every if (score.task, score.metric) == (task, metric)})
 
 
 def _order(scores: Mapping[str, Score]) -> list[str]:

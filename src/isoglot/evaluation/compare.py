@@ -19,7 +19,7 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -173,18 +173,17 @@ class Table:
         first = next((place for place, row in enumerate(self.rows) if row.average and not self.of_columns), None)
         direction = " (lower is better)" if lower == {True} else ""
         title = f"{self.task} {self.metric}".rstrip()
-        return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first)
+        notes = tuple(self._count_wins(systems))
+        return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first, notes=notes)
 
-    def summary(self, systems: Sequence[str]) -> list[str]:
+    def _count_wins(self, systems: Sequence[str]) -> Iterator[str]:
         """For each system except the first one line: the numbers of subsets in which it is better, worse and equal;
         none for columns.
         """
-        lines = []
         for place, name in enumerate(() if self.of_columns else systems[1:]):
             counts = self.tally(place)
             ways = (f"{way} in {counts[way]} ({counts[f'{way}, significantly']} significantly)" for way in _WAYS)
-            lines.append(f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}")
-        return lines
+            yield f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +204,7 @@ class Comparison:
 
     def grids(self) -> list[Grid]:
         """A table for each task and metric, its notes being the counts of wins and losses."""
-        return [replace(table.grid(self.systems), notes=tuple(table.summary(self.systems))) for table in self.tables]
+        return [table.grid(self.systems) for table in self.tables]
 
     @property
     def method(self) -> str:
@@ -230,7 +229,7 @@ class Comparison:
                 "intervals and p are over test items only and do not cover another training. p (seeds): two-sided "
                 "t-test over the seeds, paired in their order where both systems have as many, else Welch's."
             )
-        cells = {cell for table in self.tables for row in table.grid(self.systems).rows for cell in row}
+        cells = {cell for grid in self.grids() for row in grid.rows for cell in row}
         parts += [f"{name}: {meaning}." for name, meaning in REASONS.items() if name in cells]
         return " ".join(parts)
 
@@ -431,7 +430,7 @@ class _Work:
         for subset in subsets(task, metric, self.scores):
             name = (task, subset, metric)
             group = [[run[name] for run in runs if name in run] for runs in self.scores]
-            if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups):
+            if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups.keys()):
                 reasons[subset] = reason
             else:
                 groups[subset] = group

@@ -265,19 +265,16 @@ def project(vectors: NDArray[Any], method: str = "tsne") -> Plane:
     if len(bad := not_finite(points)):
         raise EvaluationError(f"the vector of sentence {bad[0] + 1} is not finite; the model is damaged")
     points = unit(points, np.float64)
-    laid = plane(points, "pca" if len(points) < _FEWEST or points.shape[1] < 2 else method)
-    low, high = laid.min(axis=0), laid.max(axis=0)
-    side = float((high - low).max())
-    framed: Plane = np.asarray(((laid - (low + high) / 2) / side if side > 0 else laid * 0) + 0.5).round(5)
-    return framed
+    is_small = len(points) < _FEWEST or points.shape[1] < 2
+    return np.asarray(charts.frame(plane(points, "pca" if is_small else method)).round(5))
 
 
 def _pca(points: Plane) -> Plane:
     from sklearn.decomposition import PCA
 
-    width, laid = min(2, *points.shape), np.zeros((len(points), 2))
-    laid[:, :width] = PCA(width, svd_solver="full").fit_transform(points)
-    return laid
+    width, places = min(2, *points.shape), np.zeros((len(points), 2))
+    places[:, :width] = PCA(width, svd_solver="full").fit_transform(points)
+    return places
 
 
 def _tsne(points: Plane) -> Plane:

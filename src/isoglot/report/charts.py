@@ -232,6 +232,13 @@ def similar_adjacent(values: NDArray[np.float64]) -> list[int]:
     return [int(place) for place in leaves_list(linkage(pdist(filled), "average", optimal_ordering=True))]
 
 
+def frame(points: Plane) -> Plane:
+    """Points (N, 2) moved and scaled into the square from 0 to 1: the longer side filled, proportions preserved."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    side = float((high - low).max()) or 1.0  # where all points are equal they lie in the middle
+    return np.asarray((points - (low + high) / 2) / side + 0.5)
+
+
 @contextmanager
 def draw(
     sentences: Sequence[Sentence], places: Plane, *, title: str = "", note: str = "", side: float = _SIDE
@@ -288,12 +295,6 @@ def draw(
         figure.text(0.02, 1 - 0.26 / height, plain(title)[:80], size=12, weight="bold")
         figure.text(0.02, 1 - 0.5 / height, plain(note)[:140], size=8, color="#55585e")
         yield figure, axes.transData.transform(places) / figure.bbox.size
-
-
-def picture(sentences: Sequence[Sentence], places: Plane) -> tuple[str, Plane]:
-    """The source of an image of a map without words above it, and where its points are, as `draw` gives them."""
-    with draw(sentences, places, side=WIDTH) as (figure, shares):
-        return data_uri(figure), shares
 
 
 def find_kinds(sentences: Sequence[Sentence], key: str = "kind") -> dict[str, list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from isoglot.core.errors import EvaluationError, nearest
 from isoglot.core.score import Score, main_metrics
@@ -49,10 +49,8 @@ def _order(scores: Mapping[str, Score]) -> list[str]:
     return sorted(scores, key=depth)
 
 
-def problem(
-    scores: list[list[Score]], seeds: list[int], names: list[str], groups: Mapping[str, list[list[Score]]]
-) -> str:
-    """The reason why a subset cannot be compared; empty if it can. `groups` are the subsets that can."""
+def problem(scores: list[list[Score]], seeds: list[int], names: list[str], comparable: Container[str]) -> str:
+    """The reason why a subset cannot be compared; empty if it can. `comparable` are the subsets that can."""
     for name, runs, count in zip(names, scores, seeds, strict=True):
         if len(runs) < count:
             return f"{name} lacks it" if count == 1 else f"{name} has it in {len(runs)} of {count} results"
@@ -71,8 +69,8 @@ def problem(
     if len(item_set) > 1:
         one, other, *_ = item_set.values()
         return f"{one} and {other} have different item sets; the two were evaluated on different data"
-    lacking = [name for name in first.over if name not in groups]
-    return f"it averages over {lacking[0]}, which cannot be compared" if lacking else ""
+    bad = next((name for name in first.over if name not in comparable), None)
+    return "" if bad is None else f"it averages over {bad}, which cannot be compared"
 
 
 def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
@@ -82,13 +80,13 @@ def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
     is.
     """
     first = {subset: next(score for score in row if score) for subset, row in rows.items()}
-    groups: dict[str, list[list[Score]]] = {}
+    comparable: set[str] = set()
     for subset in _order(first):
-        present = [[score] for score in rows[subset] if score]
-        absent = dict.fromkeys(set(first[subset].over) - set(rows), present)
-        if not problem(present, [1] * len(present), [""] * len(present), {**absent, **groups}):
-            groups[subset] = present
-    return set(groups)
+        scores = [[score] for score in rows[subset] if score]
+        absent = set(first[subset].over) - rows.keys()  # results may hold an average without its subsets
+        if not problem(scores, [1] * len(scores), [""] * len(scores), comparable | absent):
+            comparable.add(subset)
+    return comparable
 
 
 def _same_gold(a: Score, b: Score) -> bool:

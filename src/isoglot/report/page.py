@@ -20,7 +20,7 @@ from isoglot.core.score import Detail, Results, Score, main_metrics
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import among, canonical_list, english_name, is_language, tag
 from isoglot.report import charts
-from isoglot.report.charts import Sentence, picture
+from isoglot.report.charts import Sentence
 from isoglot.report.comparable import alike
 from isoglot.report.html import ENVIRONMENT, Tables, facts, languages_in, shorten
 from isoglot.report.tables import MANY, Grid, by_language, list_names, scale, side_by_side, spell, to_label
@@ -381,11 +381,11 @@ def _maps(models: Models) -> Iterator[Block]:
             rows = [dict(zip(detail.columns, row, strict=True)) for row in detail.rows]
             points = [Sentence(*(str(row[key]) for key in ("text", "language", "group", "language"))) for row in rows]
             try:
-                laid = np.array([[float(row["x"]), float(row["y"])] for row in rows])
+                places = np.array([[float(row["x"]), float(row["y"])] for row in rows])
             except ValueError as error:
                 raise EvaluationError(f"{title}: the map has a place that is not a number; evaluate again") from error
-            low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
-            source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
+            with charts.draw(points, charts.frame(places), side=charts.WIDTH) as (figure, shares):
+                source = charts.data_uri(figure)
             joined = charts.find_groups(points)
             caption = f"{score.task}, {shorten(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
             codes = dict.fromkeys(point.language for point in points)

@@ -336,15 +336,15 @@ def compare(
     """
     runs = _name_systems(systems, names if names is None else [*names])
     labels = list(runs)
-    work = _Work([[by_key(run) for run in every] for every in runs.values()], labels)
+    work = _Work([[by_key(run) for run in seeds] for seeds in runs.values()], labels)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})
     alone = [task for task in tasks if task not in SUITES]
     if metrics and joint and not alone:
         raise EvaluationError("metrics choose among those of tasks, and suites have their own; leave metrics out")
-    chosen = select(work.scores, alone, metrics) if alone or not joint else []
-    every = [work.compare_columns(name, entries, resamples, seed) for name, entries in joint.items()]
-    every += [work.compare_task(task, metric, resamples, seed) for task, metric in chosen]
-    tables, left_out = tuple(table for table in every if table.rows), work.left_out
+    measures = select(work.scores, alone, metrics) if alone or not joint else []
+    all_tables = [work.compare_columns(name, entries, resamples, seed) for name, entries in joint.items()]
+    all_tables += [work.compare_task(task, metric, resamples, seed) for task, metric in measures]
+    tables, left_out = tuple(table for table in all_tables if table.rows), work.left_out
     if not tables:
         why = f": {left_out[0]}" + (f" (and {len(left_out) - 1} more)" if left_out[1:] else "") if left_out else ""
         raise EvaluationError(f"{' and '.join(labels)} have no score in common that can be compared{why}")
@@ -356,18 +356,18 @@ def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None)
     """The results of each system by name, in the order of the arguments; of an equal name, all of its seeds."""
     if not systems:
         raise EvaluationError("nothing to compare; pass at least one result")
-    given = names if names is not None else [None] * len(systems)
-    if len(given) != len(systems):
-        raise ValueError(f"{len(given)} names for {len(systems)} systems; pass one for each")
+    given_names = names if names is not None else [None] * len(systems)
+    if len(given_names) != len(systems):
+        raise ValueError(f"{len(given_names)} names for {len(systems)} systems; pass one for each")
     defaults = [_default_name(place, system) for place, system in enumerate(systems)]
-    unnamed = Counter(label for name, label in zip(given, defaults, strict=True) if not name)
+    unnamed = Counter(label for name, label in zip(given_names, defaults, strict=True) if not name)
     # Two folders with the same name may be different systems, so they are named by their paths.
     labels = [
         name or (str(system) if isinstance(system, str | Path) and unnamed[label] > 1 else label)
-        for name, label, system in zip(given, defaults, systems, strict=True)
+        for name, label, system in zip(given_names, defaults, systems, strict=True)
     ]
     runs: dict[str, list[Scores]] = {}
-    for name, label, system in zip(given, labels, systems, strict=True):
+    for name, label, system in zip(given_names, labels, systems, strict=True):
         if not name and labels.count(label) > 1:
             hint = f"; write NAME={system}" if isinstance(system, str | Path) else ""
             raise EvaluationError(f"{label!r} is the name of two systems; pass a name for each{hint}")
@@ -444,10 +444,10 @@ class _Work:
         reasons: dict[Key, str] = {}
         for task, metric in dict.fromkeys((task, metric) for task, _, metric in keys):
             of_task, problems = self.groups(task, metric)
-            chosen = [subset for subset in of_task if (task, subset, metric) in keys]
-            drawn = resample(of_task, chosen, resamples=resamples, permutations=resamples, seed=seed)
-            groups |= {(task, subset, metric): of_task[subset] for subset in chosen}
-            samples |= {(task, subset, metric): one for subset, one in drawn.items()}
+            needed = [subset for subset in of_task if (task, subset, metric) in keys]
+            task_samples = resample(of_task, needed, resamples=resamples, permutations=resamples, seed=seed)
+            groups |= {(task, subset, metric): of_task[subset] for subset in needed}
+            samples |= {(task, subset, metric): one for subset, one in task_samples.items()}
             reasons |= {(task, subset, metric): reason for subset, reason in problems.items()}
         rows = []
         for column in columns:
@@ -474,20 +474,20 @@ class _Work:
         if len(lines) > 1 and not groups and len(set(reasons.values())) == 1:  # such as a system that lacks the task
             lines = [f"{task} {metric}: {next(iter(reasons.values()))}"]
         self.left_out.extend(lines)
-        chosen, family = _choose(groups)
-        if len(chosen) < len(groups):
-            count = len(groups) - len(chosen)
+        shown_subsets, family = _choose(groups)
+        if len(shown_subsets) < len(groups):
+            count = len(groups) - len(shown_subsets)
             self.left_out.append(f"{task} {metric}: only averages of its {count} subsets are compared")
         # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
         permutations = max(resamples, round(5 * len(family) / LEVEL))
-        samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
+        samples = resample(groups, shown_subsets, resamples=resamples, permutations=permutations, seed=seed)
         rows = []
-        for name in chosen:
+        for name in shown_subsets:
             values = [[score.value for score in runs] for runs in groups[name]]
             rows.append(_row(name, groups[name][0][0], values, samples.get(name), average=name not in family))
         for place in range(len(self.names) - 1):
-            every = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
-            p_values = {at: p for at, p in every.items() if p is not None}
+            p_of_rows = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
+            p_values = {at: p for at, p in p_of_rows.items() if p is not None}
             for at, p in zip(p_values, holm([*p_values.values()]), strict=True):
                 differences = list(rows[at].differences)
                 differences[place] = replace(differences[place], corrected=p)
@@ -498,17 +498,17 @@ class _Work:
 def _row(subset: str, score: Score, seeds: Sequence[Sequence[float]], samples: Samples | None, *, average: bool) -> Row:
     """A row whose p-values are not corrected: the values of each system's `seeds`; `score` describes them."""
     values = tuple(
-        Value(fmean(every), stdev(every) if len(every) > 1 else None, interval(samples.values[at]) if samples else None)
-        for at, every in enumerate(seeds)
+        Value(fmean(runs), stdev(runs) if len(runs) > 1 else None, interval(samples.values[at]) if samples else None)
+        for at, runs in enumerate(seeds)
     )
     differences = []
     for at, value in enumerate(values[1:], 1):
-        change, by_seeds, bounds, p = value.mean - values[0].mean, seeds_test(seeds[0], seeds[at]), None, None
+        change, seeds_p, bounds, p = value.mean - values[0].mean, seeds_test(seeds[0], seeds[at]), None, None
         if samples:
             bounds = interval(samples.values[at] - samples.values[0])
             p = p_value(change, samples.null[at - 1])
         better = None if abs(change) < 1e-12 else (change < 0) == score.lower_is_better
-        differences.append(Difference(change, bounds, p, p, better, *by_seeds))
+        differences.append(Difference(change, bounds, p, p, better, *seeds_p))
     return Row(
         subset, score.n, score.over, average, values, tuple(differences), score.unit, score.lower_is_better,
         untested="" if samples else "no items",
@@ -585,8 +585,8 @@ def resample(
         if _has_items(complete[subset]):
             return _sample_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
         parts = [draw(name) for name in groups[subset][0][0].over]
-        whole = [part for part in parts if part is not None]
-        return sum(whole[1:], whole[0]) / len(whole) if whole and len(whole) == len(parts) else None
+        sampled = [part for part in parts if part is not None]
+        return sum(sampled[1:], sampled[0]) / len(sampled) if sampled and len(sampled) == len(parts) else None
 
     return {subset: samples for subset in names if (samples := draw(subset)) is not None}
 
@@ -599,10 +599,10 @@ def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
     """An average with items, where it is over means of one item set: the mean outcome of each item."""
     parts = [complete[name] for name in group[0][0].over]
     statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
-    named = {_item_set(part) for part in parts}
-    if statistics != {"mean"} or len(named) != 1 or "" in named or not all(map(_has_items, parts)):
+    item_sets = {_item_set(part) for part in parts}
+    if statistics != {"mean"} or len(item_sets) != 1 or "" in item_sets or not all(map(_has_items, parts)):
         return group
-    (item_set,) = named
+    (item_set,) = item_sets
 
     def fill(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
@@ -621,10 +621,10 @@ def _sample_items(group: Group, *, resamples: int, permutations: int, seed: int)
     first, item_set = group[0][0], _item_set(group)
     stream = [seed, zlib.crc32(f"{first.task}\n{item_set or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
-    every, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
-    how: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": bool(item_set)}
-    values = bootstrap(every, resamples=resamples, **how)
-    null = [permutation(tables[0], other, permutations=permutations, **how) for other in tables[1:]]
+    all_tables, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
+    options: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": bool(item_set)}
+    values = bootstrap(all_tables, resamples=resamples, **options)
+    null = [permutation(tables[0], other, permutations=permutations, **options) for other in tables[1:]]
     means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])
     return Samples(means, np.stack(null) if null else np.empty((0, permutations)))
 

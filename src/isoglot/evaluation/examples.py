@@ -71,7 +71,7 @@ def examples(
 def _items(scores: Iterable[Score], task: str, subset: str) -> tuple[str, NDArray[np.float32]]:
     """The gold and cosine of each pair, and the subset."""
     for score in scores:
-        wanted = score.task == task and score.metric in ("spearman", "spearman/all") and not score.over
-        if wanted and subset in ("", score.subset) and score.items is not None:
+        is_spearman = score.task == task and score.metric in ("spearman", "spearman/all") and not score.over
+        if is_spearman and subset in ("", score.subset) and score.items is not None:
             return score.subset, score.items
     raise EvaluationError(f"{task} {subset}: a result has no items; pass folders of results, and evaluate again")

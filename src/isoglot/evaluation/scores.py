@@ -98,8 +98,8 @@ class Scores(list[Score]):
     @property
     def main(self) -> Scores:
         """The scores of the main metrics."""
-        chosen = main_metrics(self)
-        return Scores((s for s in self if s.metric in chosen[s.task]), self.model, self.settings)
+        metrics = main_metrics(self)
+        return Scores((s for s in self if s.metric in metrics[s.task]), self.model, self.settings)
 
     def grids(self) -> list[Grid]:
         """The tables of each suite, then of each task that was requested or that no suite includes."""

@@ -99,12 +99,12 @@ def in_split(
     task: str, names: Sequence[str], split: str, data: Path, languages: Sequence[str] = (), *, merge: bool = False
 ) -> dict[str, Source]:
     """The subsets of a split whose languages, except English beside another one, are all requested; see `sources`."""
-    chosen = {}
+    selection = {}
     for (part, subset), source in sources(task, names, data, merge=merge).items():
         codes = {*source.part.languages} - {"eng"} or source.part.languages
         if part == split and all(among(code, languages) for code in codes):
-            chosen[subset] = source
-    return chosen
+            selection[subset] = source
+    return selection
 
 
 def sets_of(task: Task) -> tuple[str, ...]:
@@ -126,9 +126,9 @@ def get_command(
     """
     folder = "DIR" if Path(data).is_file() else data
     for name in sets_of(task):
-        one, required = find(name), beside if getattr(task, "reads_one_set", False) else ()
-        fits = _may_have(one, languages) and all(_may_have(one, [language]) for language in required)
-        if fits and present(one, Path(folder)) != "yes":
+        data_set, required = find(name), beside if getattr(task, "reads_one_set", False) else ()
+        may_add = _may_have(data_set, languages) and all(_may_have(data_set, [language]) for language in required)
+        if may_add and present(data_set, Path(folder)) != "yes":
             return command(name, data=folder)
     return ""
 

@@ -20,7 +20,7 @@ from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks.classification import (
     STRENGTHS,
     Outcome,
-    chosen_strength,
+    choose_strength,
     clean,
     combine,
     logistic,
@@ -157,8 +157,8 @@ def test_a_strength_is_chosen_on_training_data_alone_and_never_parts_a_group():
     rng = np.random.default_rng(0)
     gold = np.repeat([0, 1], 60)
     vectors = (rng.standard_normal((120, 8)) * 0.01 + gold[:, None] * 0.01).astype(np.float32)
-    assert chosen_strength(vectors, gold, list(range(120))) in STRENGTHS[1:]  # small vectors need a great C
-    assert chosen_strength(vectors, gold, ["one"] * 60 + ["two"] * 60) == 1.0  # a class would be lost: none is chosen
+    assert choose_strength(vectors, gold, list(range(120))) in STRENGTHS[1:]  # small vectors need a great C
+    assert choose_strength(vectors, gold, ["one"] * 60 + ["two"] * 60) == 1.0  # a class would be lost: none is chosen
 
 
 def adamw_in_loops(train, dev, *, classes, batch, rate, seed):

@@ -188,17 +188,17 @@ class Mining(SetTask):
                 yield metric.score(self.name, pair, STATISTICS[metric.name](items), len(items), **more)
 
     def _mine(self, encode: Encode, split: Split) -> Mined:
-        chosen, source_sure = _distinct(split.source, self.repeated)
-        targets, target_sure = _distinct(split.target, self.repeated)
+        sources, source_unique = _distinct(split.source, self.repeated)
+        targets, target_unique = _distinct(split.target, self.repeated)
         x, y = (  # all lines are encoded, repeated ones too, so that a message names the line of the file
             embed_rows(encode, rows, where=f"{split.where}, {split.name}, language {language}")[numbers]
             for rows, language, numbers in zip(
-                (split.source, split.target), split.languages, (chosen, targets), strict=True
+                (split.source, split.target), split.languages, (sources, targets), strict=True
             )
         )
         pairs = mine(x, y, k=self.k, margin=self.margin, direction=self.direction, threshold=self.floor)
-        sure = source_sure[pairs.source] & target_sure[pairs.target]
-        return Mined(split, Pairs(chosen[pairs.source[sure]], targets[pairs.target[sure]], pairs.score[sure]))
+        unique = source_unique[pairs.source] & target_unique[pairs.target]
+        return Mined(split, Pairs(sources[pairs.source[unique]], targets[pairs.target[unique]], pairs.score[unique]))
 
     def _mining(self, cuts: Sequence[Cut]) -> Detail:
         columns = ("tuned on", "scored on", "threshold", "f1 tuned", "kept", "gold", "margin", "k", "direction")

@@ -67,22 +67,22 @@ class CorpusSearch(BaseTask):
                 yield self._search(encode, subset, queries.read(where), texts, vectors, where=where)
 
     def _search(
-        self, encode: Encode, subset: str, asked: Rows, texts: list[str], vectors: Floats, *, where: str
+        self, encode: Encode, subset: str, queries: Rows, texts: list[str], vectors: Floats, *, where: str
     ) -> Score:
         """The score of queries in a corpus of distinct sentences."""
-        near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
+        near = neighbours(embed_rows(encode, queries, where=where), vectors, self.top + 1, metric="cosine")
         # Without the query itself. Rounded to what float32 holds, so that a sentence with the vector of another has the
         # cosine 1, not a bit more.
         hits = [
             [(texts[at], round(float(cosine), 6)) for at, cosine in zip(*columns, strict=True) if texts[at] != text]
-            for text, *columns in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
+            for text, *columns in zip(queries.texts(), near.forward_ids, near.forward_scores, strict=True)
         ]
         if not all(hits):
-            place = asked.place()([bool(row) for row in hits].index(False))
+            place = queries.place()([bool(row) for row in hits].index(False))
             raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
         table = tuple(
             (row.texts[0], rank, text, cosine)
-            for row, best in zip(asked[: self.shown], hits, strict=False)
+            for row, best in zip(queries[: self.shown], hits, strict=False)
             for rank, (text, cosine) in enumerate(best[: self.top], 1)
         )
         items = np.array([row[0][1] for row in hits], np.float32)

@@ -54,10 +54,10 @@ class Linked(BaseTask):
         Those pairs of the requested languages, or of one and English, that have a query.
         """
         languages_read = self._read(data)
-        chosen = [code for code in languages_read if is_english(code) or among(code, languages)]
-        entities = {code: set[int]().union(*languages_read[code].entities) for code in chosen}
+        codes = [code for code in languages_read if is_english(code) or among(code, languages)]
+        entities = {code: set[int]().union(*languages_read[code].entities) for code in codes}
         pairs: dict[str, tuple[_Language, list[int], _Language]] = {}
-        for a, b in permutations(chosen, 2):
+        for a, b in permutations(codes, 2):
             source, target = languages_read[a], languages_read[b]
             queries = [place for place, links in enumerate(source.entities) if not links.isdisjoint(entities[b])]
             if queries:

@@ -129,8 +129,8 @@ def embed_sides(
     encode: Encode, pairs: Rows, *, where: str, languages: tuple[str, str]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Vectors (N, D) of the first and of the second sentences. Raises `EvaluationError` with the language and place."""
-    one, other = (f"{where}, sentence {number}, language {code}" for number, code in enumerate(languages, 1))
-    return embed_rows(encode, pairs, where=one), embed_rows(encode, pairs, where=other, side=1)
+    first, second = (f"{where}, sentence {number}, language {code}" for number, code in enumerate(languages, 1))
+    return embed_rows(encode, pairs, where=first), embed_rows(encode, pairs, where=second, side=1)
 
 
 def correlations(

@@ -54,6 +54,9 @@ class Scores(list[Score]):
 
     model     name or folder of the model
     settings  settings of the evaluation, such as prompt, pooling, maximum length and fingerprint; flat
+
+    `evaluate` sets the others:
+
     suites    requested suites, whose tables are shown first, each with lines on missing scores
     named     requested tasks, which are shown even if a suite has a number of them
     missing   lines on the data that were missing
@@ -64,14 +67,12 @@ class Scores(list[Score]):
         scores: Iterable[Score] = (),
         model: str = "model",
         settings: Mapping[str, Setting] | None = None,
-        *,
-        suites: Mapping[str, Sequence[str]] | None = None,
-        named: Sequence[str] = (),
-        missing: Sequence[str] = (),
     ) -> None:
         super().__init__(scores)
         self.model, self.settings = model, dict(settings or {})
-        self.suites, self.named, self.missing = dict(suites or {}), tuple(named), tuple(missing)
+        self.suites: dict[str, Sequence[str]] = {}
+        self.named: tuple[str, ...] = ()
+        self.missing: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, key: SupportsIndex | tuple[str, str, str]) -> Score: ...

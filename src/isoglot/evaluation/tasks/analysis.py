@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
 from isoglot.evaluation.plot import plane
-from isoglot.evaluation.sets import SetTask, Source, among, in_split, is_english
+from isoglot.evaluation.sets import SetTask, Source, among, is_english
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.xsim import N_WAY, check_aligned
@@ -77,12 +77,13 @@ class Alignment(SetTask):
     are averages, likewise; the `mean` of several subsets is over all evaluated ones, without the pools.
     """
 
+    merges: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = ALIGNED
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
         """The subsets whose files are there, then the pools."""
-        parts = in_split(self.name, self.reads, self.split, data, languages, merge=True)
+        parts = SetTask.find(self, data, languages)
         unions = {subset: (subset,) for subset in parts} | dict(self.pools)
         return {
             name: tuple(parts[subset] for subset in over) for name, over in unions.items() if parts.keys() >= {*over}

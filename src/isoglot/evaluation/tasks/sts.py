@@ -19,7 +19,7 @@ other two differ, so they are other tasks: the STS benchmark as it was before Se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from pathlib import Path
 from typing import ClassVar
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Cells, Details, Encode, Metric, Score, item_set_of, worst
-from isoglot.evaluation.sets import SetTask, Source, in_memory, in_split, words
+from isoglot.evaluation.sets import SetTask, Source, in_memory, words
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed_rows, unit
 
@@ -69,6 +69,7 @@ class Sts(SetTask):
     sentence 1 is always in the first language. Each is one corpus, named "".
     """
 
+    merges: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = tuple(map(correlation_metric, CORRELATIONS))
     reads: tuple[str, ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class Sts(SetTask):
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The subsets whose files are there, in the order of the set, each with its corpora."""
         parts = {subset: in_memory(subset, rows) for subset, rows in self.rows.items()}
-        parts = parts or in_split(self.name, self.reads, self.split, data, languages, merge=True)
+        parts = parts or SetTask.find(self, data, languages)
         return {subset: {"": source} for subset, source in parts.items()}
 
     def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
@@ -192,9 +193,10 @@ class EnglishSts(Sts):
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """`eng` with its corpora, or with one named "" for all of its pairs."""
-        pairs = zip(self.reads, self.splits, strict=True)
-        parts = next(filter(None, (in_split(self.name, (name,), split, data, languages) for name, split in pairs)), {})
-        return {SUBSET: {part.partition(".")[2]: source for part, source in parts.items()}} if parts else {}
+        for name, split in zip(self.reads, self.splits, strict=True):
+            if parts := SetTask.find(replace(self, reads=(name,), splits=(), split=split), data, languages):
+                return {SUBSET: {part.partition(".")[2]: source for part, source in parts.items()}}
+        return {}
 
     def ways(self, corpora: Iterable[str]) -> tuple[str, ...]:
         """All three, if the corpora are there."""

@@ -45,7 +45,7 @@ def test_the_pairs_are_those_of_a_subset_that_all_results_have(folder):
     (folder / "sts.deu.tsv").write_text((folder / "sts.eng.tsv").read_text())
     both = scores("good", folder)
     english = [score for score in scores("swapped", folder) if score.subset == "eng"]
-    assert [score.subset for score in both if score.metric == "spearman"][0] == "deu"
+    assert next(score.subset for score in both if score.metric == "spearman") == "deu"
     better, _ = examples([both], [english], "sts", data=folder)
     assert better.title.startswith("sts eng:")
 

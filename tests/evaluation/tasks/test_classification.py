@@ -24,7 +24,6 @@ from isoglot.evaluation.tasks.classification import (
     clean,
     combine,
     logistic,
-    mistakes,
     scores_of,
     undersample,
 )
@@ -102,12 +101,13 @@ def test_mistakes_are_the_most_confident_first_and_ten_at_most():
     wrong = np.linspace(0.2, 0.95, 30, dtype=np.float32)
     answer = np.stack([1 - wrong, wrong], axis=1)
     examples = Rows(Row((text,), (text,), "ab"[i % 2], name=("", "Bee")[i % 2]) for i, text in enumerate(texts))
-    (detail,) = mistakes(examples, combine(("a", "b"), gold, [(answer.argmax(axis=1), answer)]))
+    outcome = combine(("a", "b"), gold, [(answer.argmax(axis=1), answer)])
+    (detail,) = next(scores_of("t", "s", outcome, examples)).details
     assert detail.columns == ("text", "gold", "predicted", "probability")
     assert [row[:3] for row in detail.rows] == [(f"text {i}", "a", "Bee") for i in range(29, 19, -1)]
     assert detail.rows[0][3] == pytest.approx(0.95)
     right = combine(("a", "b"), gold, [(gold, answer[::-1] * [1, 0])])
-    assert mistakes(examples, right) == ()
+    assert next(scores_of("t", "s", right, examples)).details == ()
 
 
 @pytest.mark.slow

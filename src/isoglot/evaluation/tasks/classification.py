@@ -165,25 +165,19 @@ MEASURES: dict[Metric, Callable[[Ids, Ids], float]] = {Metric("f1/macro"): _macr
 
 def scores_of(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[Score]:
     """The accuracy with its mistakes, then each of `MEASURES`, mean over the classifiers and without items."""
-    yield accuracy(task, subset, outcome, details=mistakes(test, outcome))
+    names = {row.label: row.name or str(row.label) for row in reversed(test)}  # of a label the first name
+    details = wrong_answers({"text": test.texts()}, outcome, names=names)
+    yield accuracy(task, subset, outcome, details=details)
     for metric, measure in MEASURES.items():
         mean = float(np.mean([measure(outcome.gold, run) for run in outcome.predicted]))
         yield metric.score(task, subset, mean, len(outcome.gold))
-
-
-def mistakes(test: Rows, outcome: Outcome) -> Details:
-    """The worst mistakes of texts with labels, see `wrong_answers`."""
-    names: dict[Label, str] = {}
-    for row in test:
-        names.setdefault(row.label, row.name or str(row.label))  # type: ignore[arg-type]
-    return wrong_answers({"text": test.texts()}, outcome, names=names)
 
 
 def wrong_answers(
     texts: Mapping[str, Sequence[str]],
     outcome: Outcome,
     *,
-    names: Mapping[Label, str] | None = None,
+    names: Mapping[Any, str] | None = None,
     labels: tuple[str, str] = ("gold", "predicted"),
 ) -> Details:
     """The most confident wrong answers of the mean probability, at most ten, the worst first; nothing without any.

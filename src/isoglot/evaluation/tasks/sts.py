@@ -51,11 +51,6 @@ _LETTERS = 300  # maximum characters of a sentence in that table: some sets pair
 Items = NDArray[np.float32]  # (n, 2): gold, cosine
 
 
-def join_rows(parts: Iterable[Rows]) -> Rows:
-    """All pairs of several parts, one part after the other."""
-    return Rows(chain.from_iterable(parts))
-
-
 def correlation_metric(name: str) -> Metric:
     """A correlation. Spearman is the main number; of the ways to put corpora together, that of all pairs."""
     return Metric(name, "correlation", main=name in ("spearman", "spearman/all"))
@@ -89,7 +84,7 @@ class Sts(SetTask):
                 where = f"{self.name} {subset}{corpus and f', corpus {corpus}'}"
                 pairs.append(source.read(where))
                 parts.append(judge(encode, pairs[-1], where=where, languages=sides(subset)))
-            details = mistakes(join_rows(pairs), np.concatenate(parts))
+            details = mistakes(Rows(chain.from_iterable(pairs)), np.concatenate(parts))
             yield from correlations(self.name, subset, parts, self.ways(corpora), details=details)
 
     def ways(self, corpora: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002
@@ -102,7 +97,8 @@ def read_pairs(task: Sts, data: Path, subset: str) -> Rows:
     subsets = task.find(data)
     if subset not in subsets:
         raise EvaluationError(f"{task.name} {subset}: not in {data}: {task.needs}")
-    return join_rows(source.read(f"{task.name} {corpus or subset}") for corpus, source in subsets[subset].items())
+    parts = (source.read(f"{task.name} {corpus or subset}") for corpus, source in subsets[subset].items())
+    return Rows(chain.from_iterable(parts))
 
 
 def sides(subset: str) -> tuple[str, str]:

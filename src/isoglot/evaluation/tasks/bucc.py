@@ -104,18 +104,17 @@ class Mined(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Mined pairs `kept` under a threshold, against the gold they are scored on, and where it was `tuned`."""
+    """The pairs of the split `scored` that are at or above a threshold, which was `tuned` on the split `sample`."""
 
-    tuned_on: str
-    scored_on: str
+    sample: Split
+    scored: Split
     tuned: Quality
-    kept: Pairs
-    gold: tuple[tuple[int, int], ...]
+    pairs: Pairs
 
 
 def _transfer(sample: Mined, scored: Mined) -> Iterator[Cut]:
     tuned = tune(sample.pairs, sample.split.gold)
-    yield Cut(sample.split.name, scored.split.name, tuned, scored.pairs.above(tuned.threshold), scored.split.gold)
+    yield Cut(sample.split, scored.split, tuned, scored.pairs.above(tuned.threshold))
 
 
 def _halves(sample: Mined) -> Iterator[Cut]:
@@ -172,16 +171,17 @@ class Mining(SetTask):
         for pair, parts in subsets.items():
             mined = [self._mine(encode, load(pair, parts[split], task=self.name)) for split in splits]
             cuts, split = list(design(*mined)), mined[-1].split
-            columns = ([getattr(cut.kept, name) for cut in cuts] for name in ("source", "target", "score"))
+            columns = ([getattr(cut.pairs, name) for cut in cuts] for name in ("source", "target", "score"))
             pairs = sort_pairs(*map(np.concatenate, columns))  # best first
-            mined_pairs, gold = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)), set(split.gold)
-            right = np.array([mined_pair in gold for mined_pair in mined_pairs], np.bool_)
+            listed, gold = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)), set(split.gold)
+            right = np.array([pair_of_rows in gold for pair_of_rows in listed], np.bool_)
             # Of each source sentence: how many of its pairs are right, kept, and gold.
             sources_of = pairs.source[right], pairs.source, np.array([source for source, _ in split.gold])
             counts = [np.bincount(rows, minlength=len(split.source)) for rows in sources_of]
             items = np.stack(counts, axis=1).astype(np.float32)
             wrong = np.flatnonzero(~right)
-            wrong_pairs, expected = [mined_pairs[place] for place in wrong], dict(reversed(split.gold))
+            # Where a source has several translations, the first is the one expected.
+            wrong_pairs, expected = [listed[place] for place in wrong], dict(reversed(split.gold))
             details = self._mining(cuts), *_worst(split.source, split.target, wrong_pairs, expected, pairs.score[wrong])
             for metric in METRICS:
                 more = {"items": items, "statistic": metric.name, "details": details if metric.main else ()}
@@ -204,9 +204,9 @@ class Mining(SetTask):
         columns = ("tuned on", "scored on", "threshold", "f1 tuned", "kept", "gold", "margin", "k", "direction")
         rows = tuple(
             (
-                *(cut.tuned_on, cut.scored_on),
+                *(cut.sample.name, cut.scored.name),
                 cut.tuned.threshold if np.isfinite(cut.tuned.threshold) else "none: nothing right was mined",
-                *(cut.tuned.f1, len(cut.kept), len(cut.gold), self.margin, self.k, self.direction),
+                *(cut.tuned.f1, len(cut.pairs), len(cut.scored.gold), self.margin, self.k, self.direction),
             )
             for cut in cuts
         )

@@ -327,11 +327,11 @@ def test_a_task_that_a_result_lacks_is_told_in_whatever_order_they_come():
     def left_out(**systems):
         return compare(systems).left_out
 
-    assert left_out(small=[small], large=[large]) == ("sts17: small lacks it",)
-    assert left_out(large=[large], small=[small]) == ("sts17: small lacks it",)
-    told = ("sts17: seeds has it in 1 of 2 results",)
+    assert left_out(small=[small], large=[large]) == ("sts17 accuracy/mean: small lacks it",)
+    assert left_out(large=[large], small=[small]) == ("sts17 accuracy/mean: small lacks it",)
+    told = ("sts17 accuracy/mean: seeds has it in 1 of 2 results",)
     assert left_out(seeds=[small, large], large=[large]) == left_out(seeds=[large, small], large=[large]) == told
-    with pytest.raises(EvaluationError, match="no score in common that can be compared: sts17: small lacks it"):
+    with pytest.raises(EvaluationError, match="no score in common that can be compared: sts17 accuracy/mean: small"):
         compare({"small": [small], "large": [large]}, tasks=["sts17"])
 
 

@@ -40,6 +40,16 @@ def test_the_pairs_that_changed_most(folder):
     assert not examples([good], [swapped], "sts", data=folder)[0].rows
 
 
+def test_the_pairs_are_those_of_a_subset_that_all_results_have(folder):
+    """One result begins with a language that the other does not have."""
+    (folder / "sts.deu.tsv").write_text((folder / "sts.eng.tsv").read_text())
+    both = scores("good", folder)
+    english = [score for score in scores("swapped", folder) if score.subset == "eng"]
+    assert next(score.subset for score in both if score.metric == "spearman") == "deu"
+    better, _ = examples([both], [english], "sts", data=folder)
+    assert better.title.startswith("sts eng:")
+
+
 def test_what_has_no_examples_is_refused(folder, tmp_path):
     good = scores("good", folder)
     with pytest.raises(EvaluationError, match="tatoeba"):

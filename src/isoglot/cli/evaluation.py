@@ -17,7 +17,8 @@ from isoglot.data.files import check_output, check_outputs, read_lines, read_rec
 
 if TYPE_CHECKING:
     from isoglot.evaluation import Task
-    from isoglot.evaluation.base import Encode, Score
+    from isoglot.evaluation.base import Encode
+    from isoglot.evaluation.compare import Comparison
     from isoglot.model import Model
     from isoglot.report.tables import Grid
 
@@ -149,7 +150,7 @@ def compare(
             show_grid(grid)
             typer.echo()
         typer.echo(comparison.method)
-        for grid in _examples(named, settings.get("tasks", []), examples, data) if examples else ():
+        for grid in _find_examples(comparison, settings.get("tasks", []), examples, data) if examples else ():
             show_grid(grid)
     for line in comparison.left_out:
         say(f"skipped: {line}")
@@ -170,21 +171,15 @@ def _split_name(argument: str) -> tuple[str | None, str]:
     return name, path
 
 
-def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
+def _find_examples(comparison: Comparison, tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
     from isoglot.core import environment
-    from isoglot.evaluation.compare import parts_of, seeds_of
     from isoglot.evaluation.examples import examples
-    from isoglot.evaluation.scores import read_results
 
-    systems: dict[str, list[list[Score]]] = {}
-    for name, path in named:
-        for seed in seeds_of(path):
-            scores = [score for part in parts_of(seed) for score in read_results(part)]
-            systems.setdefault(name or path, []).append(scores)
-    if len(systems) != 2 or len(tasks) != 1:
+    if len(comparison.systems) != 2 or len(tasks) != 1:
         raise EvaluationError("--examples needs two systems, and one similarity task in --tasks")
-    (first, base), (second, other) = systems.items()
-    return examples(base, other, tasks[0], data=data or environment.data_folder(), count=count, names=(first, second))
+    (base, other), (first, second) = comparison.runs, comparison.systems
+    folder = data or environment.data_folder()
+    return examples(base, other, tasks[0], data=folder, count=count, names=(first, second))
 
 
 def report(

@@ -116,10 +116,10 @@ def item_set_of(keys: Iterable[object]) -> str:
 def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None = None) -> list[Score]:
     """The mean of each metric over subsets, `n` being their number; empty unless all of `over` are present."""
     present = {score.subset for score in scores}
-    chosen = present if over is None else set(over)
+    selection = present if over is None else set(over)
     table: dict[str, dict[str, Score]] = {}
-    for score in scores if chosen <= present else ():
-        if score.subset in chosen:
+    for score in scores if selection <= present else ():
+        if score.subset in selection:
             table.setdefault(score.metric, {})[score.subset] = score
     means = []
     for parts in table.values():

@@ -19,7 +19,7 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -35,8 +35,8 @@ from isoglot.data.files import atomic_write
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
-from isoglot.evaluation.suites import SUITES, Column, Key
-from isoglot.report.comparable import Runs, key, problem, select, subsets, whole_tasks_lacking
+from isoglot.evaluation.suites import SUITES, Column, by_key
+from isoglot.report.comparable import Key, Runs, problem, select, subsets
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, size_of, spell, to_document, to_text
 
@@ -173,18 +173,17 @@ class Table:
         first = next((place for place, row in enumerate(self.rows) if row.average and not self.of_columns), None)
         direction = " (lower is better)" if lower == {True} else ""
         title = f"{self.task} {self.metric}".rstrip()
-        return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first)
+        notes = tuple(self._count_wins(systems))
+        return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first, notes=notes)
 
-    def summary(self, systems: Sequence[str]) -> list[str]:
+    def _count_wins(self, systems: Sequence[str]) -> Iterator[str]:
         """For each system except the first one line: the numbers of subsets in which it is better, worse and equal;
         none for columns.
         """
-        lines = []
         for place, name in enumerate(() if self.of_columns else systems[1:]):
             counts = self.tally(place)
             ways = (f"{way} in {counts[way]} ({counts[f'{way}, significantly']} significantly)" for way in _WAYS)
-            lines.append(f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}")
-        return lines
+            yield f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ class Comparison:
     """Tables of several systems, the first being the base. Printing it shows all of them.
 
     `seeds` is the number of results of each system; `left_out` are lines on what could not be compared and why;
-    `runs` are the first results of each system, for the page.
+    `runs` are the results of each system, one for each of its seeds.
     """
 
     systems: tuple[str, ...]
@@ -201,11 +200,11 @@ class Comparison:
     seed: int
     tables: tuple[Table, ...]
     left_out: tuple[str, ...]
-    runs: tuple[Scores, ...] = field(default=(), repr=False, compare=False)
+    runs: tuple[tuple[Scores, ...], ...] = field(default=(), repr=False, compare=False)
 
     def grids(self) -> list[Grid]:
         """A table for each task and metric, its notes being the counts of wins and losses."""
-        return [replace(table.grid(self.systems), notes=tuple(table.summary(self.systems))) for table in self.tables]
+        return [table.grid(self.systems) for table in self.tables]
 
     @property
     def method(self) -> str:
@@ -230,7 +229,7 @@ class Comparison:
                 "intervals and p are over test items only and do not cover another training. p (seeds): two-sided "
                 "t-test over the seeds, paired in their order where both systems have as many, else Welch's."
             )
-        cells = {cell for table in self.tables for row in table.grid(self.systems).rows for cell in row}
+        cells = {cell for grid in self.grids() for row in grid.rows for cell in row}
         parts += [f"{name}: {meaning}." for name, meaning in REASONS.items() if name in cells]
         return " ".join(parts)
 
@@ -300,7 +299,7 @@ class Comparison:
         from isoglot.report.page import title_of, write_page
 
         title = title or title_of(self.systems, [*dict.fromkeys(table.task for table in self.tables)])
-        runs = [Scores(run, name, run.settings) for name, run in zip(self.systems, self.runs, strict=True)]
+        runs = [Scores(run, name, run.settings) for name, (run, *_) in zip(self.systems, self.runs, strict=True)]
         tables = self._tables()
         if any(count > 1 for count in self.seeds):
             tables = tables._replace(method=f"{self.method} The other sections show the first seed of each system.")
@@ -337,40 +336,38 @@ def compare(
     """
     runs = _name_systems(systems, names if names is None else [*names])
     labels = list(runs)
-    work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)
+    work = _Work([[by_key(run) for run in seeds] for seeds in runs.values()], labels)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})
     alone = [task for task in tasks if task not in SUITES]
     if metrics and joint and not alone:
         raise EvaluationError("metrics choose among those of tasks, and suites have their own; leave metrics out")
-    chosen = select(work.scores, alone, metrics) if alone or not joint else []
-    missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), work.scores, labels)
-    work.left_out.extend(f"{task}: {reason}" for task, reason in missing.items())
-    every = [work.compare_columns(name, entries, resamples, seed) for name, entries in joint.items()]
-    every += [work.compare_task(task, metric, resamples, seed) for task, metric in chosen if task not in missing]
-    tables, left_out = tuple(table for table in every if table.rows), work.left_out
+    measures = select(work.scores, alone, metrics) if alone or not joint else []
+    all_tables = [work.compare_columns(name, entries, resamples, seed) for name, entries in joint.items()]
+    all_tables += [work.compare_task(task, metric, resamples, seed) for task, metric in measures]
+    tables, left_out = tuple(table for table in all_tables if table.rows), work.left_out
     if not tables:
         why = f": {left_out[0]}" + (f" (and {len(left_out) - 1} more)" if left_out[1:] else "") if left_out else ""
         raise EvaluationError(f"{' and '.join(labels)} have no score in common that can be compared{why}")
-    seeds, firsts = tuple(map(len, runs.values())), tuple(every[0] for every in runs.values())
-    return Comparison(tuple(labels), seeds, resamples, seed, tables, tuple(left_out), firsts)
+    seeds, every_run = tuple(map(len, runs.values())), tuple(map(tuple, runs.values()))
+    return Comparison(tuple(labels), seeds, resamples, seed, tables, tuple(left_out), every_run)
 
 
 def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None) -> dict[str, list[Scores]]:
     """The results of each system by name, in the order of the arguments; of an equal name, all of its seeds."""
     if not systems:
         raise EvaluationError("nothing to compare; pass at least one result")
-    given = names if names is not None else [None] * len(systems)
-    if len(given) != len(systems):
-        raise ValueError(f"{len(given)} names for {len(systems)} systems; pass one for each")
+    given_names = names if names is not None else [None] * len(systems)
+    if len(given_names) != len(systems):
+        raise ValueError(f"{len(given_names)} names for {len(systems)} systems; pass one for each")
     defaults = [_default_name(place, system) for place, system in enumerate(systems)]
-    unnamed = Counter(label for name, label in zip(given, defaults, strict=True) if not name)
+    unnamed = Counter(label for name, label in zip(given_names, defaults, strict=True) if not name)
     # Two folders with the same name may be different systems, so they are named by their paths.
     labels = [
         name or (str(system) if isinstance(system, str | Path) and unnamed[label] > 1 else label)
-        for name, label, system in zip(given, defaults, systems, strict=True)
+        for name, label, system in zip(given_names, defaults, systems, strict=True)
     ]
     runs: dict[str, list[Scores]] = {}
-    for name, label, system in zip(given, labels, systems, strict=True):
+    for name, label, system in zip(given_names, labels, systems, strict=True):
         if not name and labels.count(label) > 1:
             hint = f"; write NAME={system}" if isinstance(system, str | Path) else ""
             raise EvaluationError(f"{label!r} is the name of two systems; pass a name for each{hint}")
@@ -427,67 +424,70 @@ class _Work:
     left_out: list[str] = field(default_factory=list)
 
     def groups(self, task: str, metric: str) -> tuple[dict[str, Group], dict[str, str]]:
-        """The subsets that all systems have, of the same data, and the lines on the others."""
+        """The subsets that all systems have, of the same data, and the reasons against the others."""
         groups: dict[str, Group] = {}
         reasons: dict[str, str] = {}
         for subset in subsets(task, metric, self.scores):
-            name = (task, metric, subset)
+            name = (task, subset, metric)
             group = [[run[name] for run in runs if name in run] for runs in self.scores]
-            if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups):
-                reasons[subset] = f"{task} {subset} {metric}: {reason}"
+            if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups.keys()):
+                reasons[subset] = reason
             else:
                 groups[subset] = group
         return groups, reasons
 
     def compare_columns(self, name: str, columns: Sequence[Column], resamples: int, seed: int) -> Table:
         """A row for each column of which all systems have all scores, of the same data."""
-        needed: dict[tuple[str, str], set[str]] = {}
-        for task, subset, metric in (one for column in columns for one in column.keys):
-            needed.setdefault((task, metric), set()).add(subset)
-        present: dict[Key, Group] = {}
-        drawn: dict[Key, Samples] = {}
-        lacking: dict[Key, str] = {}
-        for (task, metric), names in needed.items():
-            groups, reasons = self.groups(task, metric)
-            chosen = [subset for subset in groups if subset in names]
-            samples = resample(groups, chosen, resamples=resamples, permutations=resamples, seed=seed)
-            drawn |= {(task, subset, metric): one for subset, one in samples.items()}
-            present |= {(task, subset, metric): groups[subset] for subset in chosen}
-            lacking |= {(task, subset, metric): reason for subset, reason in reasons.items()}
+        keys = dict.fromkeys(key for column in columns for key in column.keys)
+        groups: dict[Key, Group] = {}
+        samples: dict[Key, Samples] = {}
+        reasons: dict[Key, str] = {}
+        for task, metric in dict.fromkeys((task, metric) for task, _, metric in keys):
+            of_task, problems = self.groups(task, metric)
+            needed = [subset for subset in of_task if (task, subset, metric) in keys]
+            task_samples = resample(of_task, needed, resamples=resamples, permutations=resamples, seed=seed)
+            groups |= {(task, subset, metric): of_task[subset] for subset in needed}
+            samples |= {(task, subset, metric): one for subset, one in task_samples.items()}
+            reasons |= {(task, subset, metric): reason for subset, reason in problems.items()}
         rows = []
         for column in columns:
-            if absent := [one for one in column.keys if one not in present]:
-                reason = lacking.get(absent[0], f"{' '.join(absent[0])}: no system has it")
-                self.left_out.append(f"{name} {column.label}: {reason}")
+            if missing := column.lacking(groups):
+                reason = reasons.get(missing[0], "no system has it")
+                self.left_out.append(f"{name} {column.label}: {' '.join(missing[0])}: {reason}")
                 continue
-            parts = {one: present[one] for one in column.keys}
-            group: Group = [
-                [_joint_score(column, {one: parts[one][place][at] for one in parts}) for at in range(len(runs))]
-                for place, runs in enumerate(parts[column.keys[0]])
+            # `Column.mean` is linear, so it works on samples and on arrays of the seeds' values as on single values.
+            values = [
+                column.mean({key: np.array([score.value for score in groups[key][place]]) for key in column.keys})
+                for place in range(len(self.names))
             ]
-            # `Column.mean` is linear, so it works on samples as on values.
-            joint = column.mean(drawn) if drawn.keys() >= parts.keys() else None
-            rows.append(_row(column.label, group, joint, average=True, over=tuple(map(" ".join, column.keys))))
+            joint = column.mean(samples) if samples.keys() >= {*column.keys} else None
+            score, count = groups[column.keys[0]][0][0], len(column.keys)
+            if count > 1 or score.over:
+                score = replace(score, n=count if count > 1 else score.n, over=tuple(map(" ".join, column.keys)))
+            rows.append(_row(column.label, score, [seeds.tolist() for seeds in values], joint, average=True))
         return Table(name, "", resamples, tuple(rows))
 
     def compare_task(self, task: str, metric: str, resamples: int, seed: int) -> Table:
         """Rows of the scores that all systems have on the same data."""
         groups, reasons = self.groups(task, metric)
-        self.left_out.extend(reasons.values())
-        chosen, family = _choose(groups)
-        if len(chosen) < len(groups):
-            count = len(groups) - len(chosen)
+        lines = [f"{task} {subset} {metric}: {reason}" for subset, reason in reasons.items()]
+        if len(lines) > 1 and not groups and len(set(reasons.values())) == 1:  # such as a system that lacks the task
+            lines = [f"{task} {metric}: {next(iter(reasons.values()))}"]
+        self.left_out.extend(lines)
+        shown_subsets, family = _choose(groups)
+        if len(shown_subsets) < len(groups):
+            count = len(groups) - len(shown_subsets)
             self.left_out.append(f"{task} {metric}: only averages of its {count} subsets are compared")
         # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
         permutations = max(resamples, round(5 * len(family) / LEVEL))
-        samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
-        rows = [
-            _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over)
-            for name in chosen
-        ]
+        samples = resample(groups, shown_subsets, resamples=resamples, permutations=permutations, seed=seed)
+        rows = []
+        for name in shown_subsets:
+            values = [[score.value for score in runs] for runs in groups[name]]
+            rows.append(_row(name, groups[name][0][0], values, samples.get(name), average=name not in family))
         for place in range(len(self.names) - 1):
-            every = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
-            p_values = {at: p for at, p in every.items() if p is not None}
+            p_of_rows = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
+            p_values = {at: p for at, p in p_of_rows.items() if p is not None}
             for at, p in zip(p_values, holm([*p_values.values()]), strict=True):
                 differences = list(rows[at].differences)
                 differences[place] = replace(differences[place], corrected=p)
@@ -495,33 +495,24 @@ class _Work:
         return Table(task, metric, permutations, tuple(rows))
 
 
-def _joint_score(column: Column, parts: Mapping[Key, Score]) -> Score:
-    """A column's mean as a score; of a column over one score, that score."""
-    first = next(iter(parts.values()))
-    if len(parts) == 1:
-        return first
-    value = column.mean({one: score.value for one, score in parts.items()})
-    return replace(first, value=value, n=len(parts), items=None)
-
-
-def _row(subset: str, group: Group, samples: Samples | None, *, average: bool, over: tuple[str, ...]) -> Row:
-    """A row whose p-values are not corrected."""
-    first, seeds = group[0][0], [[score.value for score in runs] for runs in group]
+def _row(subset: str, score: Score, seeds: Sequence[Sequence[float]], samples: Samples | None, *, average: bool) -> Row:
+    """A row whose p-values are not corrected: the values of each system's `seeds`; `score` describes them."""
     values = tuple(
-        Value(fmean(every), stdev(every) if len(every) > 1 else None, interval(samples.values[at]) if samples else None)
-        for at, every in enumerate(seeds)
+        Value(fmean(runs), stdev(runs) if len(runs) > 1 else None, interval(samples.values[at]) if samples else None)
+        for at, runs in enumerate(seeds)
     )
     differences = []
     for at, value in enumerate(values[1:], 1):
-        change, by_seeds, bounds, p = value.mean - values[0].mean, seeds_test(seeds[0], seeds[at]), None, None
+        change, seeds_p, bounds, p = value.mean - values[0].mean, seeds_test(seeds[0], seeds[at]), None, None
         if samples:
             bounds = interval(samples.values[at] - samples.values[0])
             p = p_value(change, samples.null[at - 1])
-        better = None if abs(change) < 1e-12 else (change < 0) == first.lower_is_better
-        differences.append(Difference(change, bounds, p, p, better, *by_seeds))
-    over = () if len(over) == 1 and not first.over else over
-    untested = "" if samples else "no items"
-    return Row(subset, first.n, over, average, values, tuple(differences), first.unit, first.lower_is_better, untested)
+        better = None if abs(change) < 1e-12 else (change < 0) == score.lower_is_better
+        differences.append(Difference(change, bounds, p, p, better, *seeds_p))
+    return Row(
+        subset, score.n, score.over, average, values, tuple(differences), score.unit, score.lower_is_better,
+        untested="" if samples else "no items",
+    )  # fmt: skip
 
 
 def _choose(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
@@ -594,8 +585,8 @@ def resample(
         if _has_items(complete[subset]):
             return _sample_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
         parts = [draw(name) for name in groups[subset][0][0].over]
-        whole = [part for part in parts if part is not None]
-        return sum(whole[1:], whole[0]) / len(whole) if whole and len(whole) == len(parts) else None
+        sampled = [part for part in parts if part is not None]
+        return sum(sampled[1:], sampled[0]) / len(sampled) if sampled and len(sampled) == len(parts) else None
 
     return {subset: samples for subset in names if (samples := draw(subset)) is not None}
 
@@ -608,10 +599,10 @@ def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
     """An average with items, where it is over means of one item set: the mean outcome of each item."""
     parts = [complete[name] for name in group[0][0].over]
     statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
-    named = {_item_set(part) for part in parts}
-    if statistics != {"mean"} or len(named) != 1 or "" in named or not all(map(_has_items, parts)):
+    item_sets = {_item_set(part) for part in parts}
+    if statistics != {"mean"} or len(item_sets) != 1 or "" in item_sets or not all(map(_has_items, parts)):
         return group
-    (item_set,) = named
+    (item_set,) = item_sets
 
     def fill(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
@@ -630,10 +621,10 @@ def _sample_items(group: Group, *, resamples: int, permutations: int, seed: int)
     first, item_set = group[0][0], _item_set(group)
     stream = [seed, zlib.crc32(f"{first.task}\n{item_set or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
-    every, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
-    how: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": bool(item_set)}
-    values = bootstrap(every, resamples=resamples, **how)
-    null = [permutation(tables[0], other, permutations=permutations, **how) for other in tables[1:]]
+    all_tables, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
+    options: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": bool(item_set)}
+    values = bootstrap(all_tables, resamples=resamples, **options)
+    null = [permutation(tables[0], other, permutations=permutations, **options) for other in tables[1:]]
     means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])
     return Samples(means, np.stack(null) if null else np.empty((0, permutations)))
 

@@ -79,12 +79,12 @@ def evaluate(
     Raises `EvaluationError` for missing or unusable data, unknown tasks and unusable vectors; `EncoderError` for an
     unknown model; `OutputError`; `TypeError` for an argument of the wrong kind.
     """
-    asked = _check_kinds(model, tasks)
-    chosen = tuple(languages.split(",") if isinstance(languages, str) else languages)
-    in_memory = _make_tasks(pairs, sts, chosen)
-    if not asked and not in_memory:
+    entries = _check_kinds(model, tasks)
+    codes = tuple(languages.split(",") if isinstance(languages, str) else languages)
+    in_memory = _make_tasks(pairs, sts, codes)
+    if not entries and not in_memory:
         raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
-    planned = [*(plan(asked, languages=chosen) if asked else ()), *in_memory]
+    planned = [*(plan(entries, languages=codes) if entries else ()), *in_memory]
     if output is not None:
         check_folder(Path(output), inputs=(model.vectors, model.texts) if isinstance(model, Precomputed) else ())
     if cache is not None:
@@ -97,9 +97,9 @@ def evaluate(
         except ValueError as error:
             raise EvaluationError(f"{label}: {error}") from error
     scores = Scores((), name or (str(model) if isinstance(model, str | Path) else label), settings)
-    suites = dict.fromkeys(entry for entry in asked if isinstance(entry, str) and entry in SUITES)
-    every = [*asked, *(task for task, _ in in_memory)]
-    scores.named = tuple(entry if isinstance(entry, str) else entry.name for entry in every)
+    suites = dict.fromkeys(entry for entry in entries if isinstance(entry, str) and entry in SUITES)
+    run_entries = [*entries, *(task for task, _ in in_memory)]
+    scores.named = tuple(entry if isinstance(entry, str) else entry.name for entry in run_entries)
     root = Path(data) if data is not None else environment.data_folder()
     encode = opened
     if not isinstance(opened, Model) and hasattr(opened, "encode"):  # of another library, such as sentence-transformers
@@ -112,7 +112,7 @@ def evaluate(
         try:
             _collect(scores, vectors, planned, root, skip_missing, report)
         finally:  # an error, Ctrl-C or SIGTERM loses no finished task
-            scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
+            scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=codes) for suite in suites}
             if output is not None and scores:
                 scores.save(output, seen=seen)
         if output is not None and not scores:
@@ -124,15 +124,15 @@ def evaluate(
 def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     """The tasks as a list. Raises TypeError for anything but a model, and names or objects of tasks."""
     if not isinstance(model, str | Path | Model) and not callable(model) and not hasattr(model, "encode"):
-        wanted = "a model, a name or folder, or a function from a list of N texts to an array (N, D)"
-        raise TypeError(f"model is of type {type(model).__name__}; pass {wanted}")
+        expected = "a model, a name or folder, or a function from a list of N texts to an array (N, D)"
+        raise TypeError(f"model is of type {type(model).__name__}; pass {expected}")
     several = isinstance(tasks, Iterable) and not isinstance(tasks, str) and not hasattr(tasks, "run")
-    asked = [*tasks] if several else [] if tasks is None else [tasks]
-    for task in asked:
+    entries = [*tasks] if several else [] if tasks is None else [tasks]
+    for task in entries:
         if not isinstance(task, str) and not hasattr(task, "run"):
-            wanted = "names of tasks or Task objects, translations as pairs=, and rated pairs as sts="
-            raise TypeError(f"tasks contains {quote(task)}; pass {wanted}")
-    return asked
+            expected = "names of tasks or Task objects, translations as pairs=, and rated pairs as sts="
+            raise TypeError(f"tasks contains {quote(task)}; pass {expected}")
+    return entries
 
 
 def _collect(
@@ -178,10 +178,10 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]
         if number := short_row(groups):
             where = f" in {', '.join(languages)}" if languages else ""
             raise EvaluationError(f"row {number} of pairs needs a sentence and its translation{where}; complete it")
-        named = all(len(set(group.langs)) == len(group.langs) for group in groups)
-        if not named:  # unknown languages: name the sides by their position
+        has_codes = all(len(set(group.langs)) == len(group.langs) for group in groups)
+        if not has_codes:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
-        tasks.append((Retrieval(groups), languages if named else ()))
+        tasks.append((Retrieval(groups), languages if has_codes else ()))
     if sts is not None:
         rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_rated(sts), 1))
         if not rated:
@@ -201,10 +201,10 @@ def _read_rated(rows: Any) -> Iterator[tuple[str, str, float]]:
         if columns:
             gold = [row.extras[name] for name in ("score", "gold", "label") if name in row.extras]
             row = *row.texts, *gold[:1]
-        fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
-        if not fits or isinstance(row[2], str | bool | tuple | None):
-            wanted = "the columns sentence1, sentence2 and score" if columns else "rows (sentence, sentence, gold)"
-            raise TypeError(f"row {number} of sts is {quote(row)}; pass {wanted}")
+        is_pair = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
+        if not is_pair or isinstance(row[2], str | bool | tuple | None):
+            expected = "the columns sentence1, sentence2 and score" if columns else "rows (sentence, sentence, gold)"
+            raise TypeError(f"row {number} of sts is {quote(row)}; pass {expected}")
         if not math.isfinite(row[2]):
             raise TypeError(f"row {number} of sts has the score {row[2]}; leave the row out or give its score")
         yield row[0], row[1], float(row[2])

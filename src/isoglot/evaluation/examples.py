@@ -24,7 +24,6 @@ def examples(
     task: str,
     *,
     data: str | Path,
-    subset: str = "",
     count: int = 5,
     names: tuple[str, str] = ("base", "other"),
 ) -> tuple[Grid, Grid]:
@@ -33,18 +32,19 @@ def examples(
     base, other  scores of the seeds of each system
     task         an STS task, such as `sts-b`
     data         the folder of its data, which must be those of the evaluation
-    subset       such as `deu-eng`; default: the first that both systems have
 
-    Raises `EvaluationError` for another task, scores without items, a subset that is not there, and data that differ.
+    The pairs are those of the first subset that all results have. Raises `EvaluationError` for another task, results
+    without items of a common subset, and data that differ.
     """
     tasks: dict[str, Sts] = {**ENGLISH, **MULTILINGUAL}
     if task not in tasks:
         raise EvaluationError(f"examples are shown for similarity tasks, not {task!r}; {nearest(task, tasks)}")
-    runs_items = [[_items(scores, task, subset) for scores in runs] for runs in (base, other)]
-    subset = subset or runs_items[0][0][0]
-    tables = [[items for name, items in runs if name == subset] for runs in runs_items]
-    if not all(tables):
-        raise EvaluationError(f"{task}: no system has items of {subset}; evaluate again")
+    items_of_runs = [[_items(scores, task) for scores in runs] for runs in (base, other)]
+    common = set.intersection(*(set(items) for runs in items_of_runs for items in runs))
+    if not common:
+        raise EvaluationError(f"{task}: the results have no subset with items in common; evaluate again")
+    subset = next(name for name in items_of_runs[0][0] if name in common)
+    tables = [[items[subset] for items in runs] for runs in items_of_runs]
     pairs = read_pairs(tasks[task], Path(data), subset)
     gold = tables[0][0][:, 0]
     for items in (table for runs in tables for table in runs):
@@ -68,10 +68,7 @@ def examples(
     return grid(f"{names[1]} is better than {names[0]}", better), grid(f"{names[1]} is worse", worse)
 
 
-def _items(scores: Iterable[Score], task: str, subset: str) -> tuple[str, NDArray[np.float32]]:
-    """The gold and cosine of each pair, and the subset."""
-    for score in scores:
-        wanted = score.task == task and score.metric in ("spearman", "spearman/all") and not score.over
-        if wanted and subset in ("", score.subset) and score.items is not None:
-            return score.subset, score.items
-    raise EvaluationError(f"{task} {subset}: a result has no items; pass folders of results, and evaluate again")
+def _items(scores: Iterable[Score], task: str) -> dict[str, NDArray[np.float32]]:
+    """The gold and cosine of each pair, by subset."""
+    spearman = (score for score in scores if score.task == task and score.metric in ("spearman", "spearman/all"))
+    return {score.subset: score.items for score in spearman if score.items is not None}

@@ -89,16 +89,16 @@ def plot(
     if output is not None:
         _check_ending(Path(output))
     _check_method(method)  # find errors before encoding
-    chosen = choose(_groups(texts, languages), limit=limit, seed=seed)
-    sentences = chosen.sentences(color, None if labels is None else [str(label) for label in labels])
-    vectors = _vectors(model, sentences, chosen, device)
+    sample = choose(_groups(texts, languages), limit=limit, seed=seed)
+    sentences = sample.sentences(color, None if labels is None else [str(label) for label in labels])
+    vectors = _vectors(model, sentences, sample, device)
     name = str(model) if isinstance(model, str | Path) else str(getattr(model, "name", "") or "")
-    note = f"{chosen.words}. {_NOTES['pca' if len(sentences) < _FEWEST else method]}"
+    note = f"{sample.words}. {_NOTES['pca' if len(sentences) < _FEWEST else method]}"
     heading = title or f"Sentence map{name and f': {name}'}"
-    made = SentenceMap(tuple(sentences), project(vectors, method), heading, note, name)
+    sentence_map = SentenceMap(tuple(sentences), project(vectors, method), heading, note, name)
     if output is not None:
-        made.save(output)
-    return made
+        sentence_map.save(output)
+    return sentence_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,19 +265,16 @@ def project(vectors: NDArray[Any], method: str = "tsne") -> Plane:
     if len(bad := not_finite(points)):
         raise EvaluationError(f"the vector of sentence {bad[0] + 1} is not finite; the model is damaged")
     points = unit(points, np.float64)
-    laid = plane(points, "pca" if len(points) < _FEWEST or points.shape[1] < 2 else method)
-    low, high = laid.min(axis=0), laid.max(axis=0)
-    side = float((high - low).max())
-    framed: Plane = np.asarray(((laid - (low + high) / 2) / side if side > 0 else laid * 0) + 0.5).round(5)
-    return framed
+    is_small = len(points) < _FEWEST or points.shape[1] < 2
+    return np.asarray(charts.frame(plane(points, "pca" if is_small else method)).round(5))
 
 
 def _pca(points: Plane) -> Plane:
     from sklearn.decomposition import PCA
 
-    width, laid = min(2, *points.shape), np.zeros((len(points), 2))
-    laid[:, :width] = PCA(width, svd_solver="full").fit_transform(points)
-    return laid
+    width, places = min(2, *points.shape), np.zeros((len(points), 2))
+    places[:, :width] = PCA(width, svd_solver="full").fit_transform(points)
+    return places
 
 
 def _tsne(points: Plane) -> Plane:
@@ -340,13 +337,13 @@ def _groups(texts: Any, languages: str | Sequence[str] | Mapping[str, str] | Non
     return [Group((text,), (code,)) for text, code in zip(texts, codes, strict=True)]
 
 
-def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: str) -> NDArray[Any]:
+def _vectors(model: Any, sentences: Sequence[Sentence], sample: Chosen, device: str) -> NDArray[Any]:
     """The vectors (N, D) of the chosen sentences."""
     texts = [sentence.text for sentence in sentences]
     if isinstance(model, np.ndarray):
-        if model.ndim != 2 or len(model) != chosen.total:
-            raise ValueError(f"vectors of shape {model.shape} for {chosen.total} sentences; expected (N, D)")
-        return model[[start + at for _, start, group in chosen.groups for at in range(len(group.texts))]]
+        if model.ndim != 2 or len(model) != sample.total:
+            raise ValueError(f"vectors of shape {model.shape} for {sample.total} sentences; expected (N, D)")
+        return model[[start + at for _, start, group in sample.groups for at in range(len(group.texts))]]
     if isinstance(model, str | Path):
         model = load(model, device=device)
     compute = getattr(model, "encode", model)  # an encoder of any library, or a function

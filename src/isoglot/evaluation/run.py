@@ -136,7 +136,7 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
     """
     if not tasks:
         raise EvaluationError("no tasks; pass names that `isoglot tasks` lists")
-    chosen: dict[str, Task] = {}
+    selection: dict[str, Task] = {}
     mentions: dict[str, list[Sequence[str]]] = {}
     for entry in tasks:
         suite = SUITES.get(entry) if isinstance(entry, str) else None
@@ -144,10 +144,10 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
             raise EvaluationError(f"unknown task or suite {entry!r}; {nearest(entry, [*TASKS, *SUITES], most=99)}")
         for task in suite.tasks if suite else [entry]:
             one = TASKS[task] if isinstance(task, str) else task
-            chosen.setdefault(one.name, one)
+            selection.setdefault(one.name, one)
             mentions.setdefault(one.name, []).append(suite.languages.get(one.name, ()) if suite else ())
     unions = {name: sorted(set().union(*every)) if all(every) else () for name, every in mentions.items()}
-    return [(task, tuple(languages or unions[name])) for name, task in chosen.items()]
+    return [(task, tuple(languages or unions[name])) for name, task in selection.items()]
 
 
 def texts_of(
@@ -160,13 +160,13 @@ def texts_of(
     """
     root, texts = Path(data), dict[str, None]()
 
-    def record(asked: Sequence[str]) -> np.ndarray:
-        texts.update(dict.fromkeys(asked))
-        return np.random.default_rng(0).standard_normal((len(asked), 4))
+    def record(new_texts: Sequence[str]) -> np.ndarray:
+        texts.update(dict.fromkeys(new_texts))
+        return np.random.default_rng(0).standard_normal((len(new_texts), 4))
 
-    for task, wanted, _ in _find_data(plan(tasks, languages=languages), root, on_missing or (lambda _: None)):
+    for task, codes, _ in _find_data(plan(tasks, languages=languages), root, on_missing or (lambda _: None)):
         if not getattr(task, "needs_model", False):
-            task.run(record, root, languages=wanted)
+            task.run(record, root, languages=codes)
     return list(texts)
 
 
@@ -174,26 +174,26 @@ def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...
     try:
         return task.subsets(data, languages=languages)
     except EvaluationError as error:  # the copy of a set doesn't know the task
-        named = str(error).startswith((f"{task.name}:", f"{task.name} "))
-        raise error if named else EvaluationError(f"{task.name}: {error}") from error
+        names_task = str(error).startswith((f"{task.name}:", f"{task.name} "))
+        raise error if names_task else EvaluationError(f"{task.name}: {error}") from error
 
 
 def _name_missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
-    every = _subsets(task, data, ()) if languages and not subsets else subsets
-    if not every:
+    available = _subsets(task, data, ()) if languages and not subsets else subsets
+    if not available:
         how = get_command(task, data=data, languages=languages)
         state = "" if data.is_dir() else ", which is a file" if data.is_file() else ", which does not exist"
         needs = f"{task.name}: no data in {data}{state}; it needs {task.needs}"
         yield needs + (f"; get it with: {how}" if how else "")
         return
     covered = {code for subset in subsets for code in subset.split("-")}
-    paired = {code for subset in every if "-" in subset for code in subset.split("-")}
+    paired = {code for subset in available if "-" in subset for code in subset.split("-")}
     with_english = any(among(code, ["eng"]) for code in paired)
-    asked = [language for language in languages if not (with_english and among(language, ["eng"]))]
-    lacking = [language for language in asked if not any(among(code, [language]) for code in covered)]
-    if languages and not asked and not subsets:
+    requested = [language for language in languages if not (with_english and among(language, ["eng"]))]
+    missing = [language for language in requested if not any(among(code, [language]) for code in covered)]
+    if languages and not requested and not subsets:
         yield f"{task.name}: English is scored only with another language; specify that one"
-    if lacking:
-        present = [language for language in asked if language not in lacking]
-        how = "" if data.is_file() else get_command(task, data=data, languages=lacking, beside=present)
-        yield f"{task.name}: {data} has no data for {', '.join(lacking)}" + (f"; get more with: {how}" if how else "")
+    if missing:
+        present = [language for language in requested if language not in missing]
+        how = "" if data.is_file() else get_command(task, data=data, languages=missing, beside=present)
+        yield f"{task.name}: {data} has no data for {', '.join(missing)}" + (f"; get more with: {how}" if how else "")

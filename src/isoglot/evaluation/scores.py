@@ -32,7 +32,8 @@ from isoglot.core.errors import EvaluationError, nearest
 from isoglot.core.score import Detail, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_output, exclusive, read_record
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.suites import SUITES, Key, by_key, by_suite
+from isoglot.evaluation.suites import SUITES, by_key, by_suite
+from isoglot.report.comparable import Key, key
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
 
@@ -53,6 +54,9 @@ class Scores(list[Score]):
 
     model     name or folder of the model
     settings  settings of the evaluation, such as prompt, pooling, maximum length and fingerprint; flat
+
+    `evaluate` sets the others:
+
     suites    requested suites, whose tables are shown first, each with lines on missing scores
     named     requested tasks, which are shown even if a suite has a number of them
     missing   lines on the data that were missing
@@ -63,14 +67,12 @@ class Scores(list[Score]):
         scores: Iterable[Score] = (),
         model: str = "model",
         settings: Mapping[str, Setting] | None = None,
-        *,
-        suites: Mapping[str, Sequence[str]] | None = None,
-        named: Sequence[str] = (),
-        missing: Sequence[str] = (),
     ) -> None:
         super().__init__(scores)
         self.model, self.settings = model, dict(settings or {})
-        self.suites, self.named, self.missing = dict(suites or {}), tuple(named), tuple(missing)
+        self.suites: dict[str, Sequence[str]] = {}
+        self.named: tuple[str, ...] = ()
+        self.missing: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, key: SupportsIndex | tuple[str, str, str]) -> Score: ...
@@ -88,17 +90,17 @@ class Scores(list[Score]):
             return super().__getitem__(key)
         matching: list[Score] = list(self)
         for at, (part, kind) in enumerate(zip(wanted, ("task", "subset", "metric"), strict=False)):
-            names = dict.fromkeys(_name(score)[at] for score in matching)
+            names = dict.fromkeys(key(score)[at] for score in matching)
             if part not in names:
                 raise KeyError(f"no score has the {kind} {part!r}; {nearest(str(part), names)}")
-            matching = [score for score in matching if _name(score)[at] == part]
+            matching = [score for score in matching if key(score)[at] == part]
         return matching[0] if len(wanted) == 3 else Scores(matching, self.model, self.settings)
 
     @property
     def main(self) -> Scores:
         """The scores of the main metrics."""
-        chosen = main_metrics(self)
-        return Scores((s for s in self if s.metric in chosen[s.task]), self.model, self.settings)
+        metrics = main_metrics(self)
+        return Scores((s for s in self if s.metric in metrics[s.task]), self.model, self.settings)
 
     def grids(self) -> list[Grid]:
         """The tables of each suite, then of each task that was requested or that no suite includes."""
@@ -232,7 +234,7 @@ def write_results(folder: Path, scores: Scores) -> None:
     the same task, subset and metric, and `ValueError` for a number that JSON cannot hold, such as NaN, before anything
     is written.
     """
-    names = Counter(_name(score) for score in scores)
+    names = Counter(key(score) for score in scores)
     if twice := [name for name, count in names.items() if count > 1]:
         raise EvaluationError(f"{folder}: duplicate score {' '.join(twice[0])!r}; list each task once")
     head = {"model": str(scores.model)} | ({"settings": dict(scores.settings)} if scores.settings else {})
@@ -244,7 +246,7 @@ def write_results(folder: Path, scores: Scores) -> None:
         for detail in score.details
     ]
     items: dict[str, Any] = {
-        "/".join(quote(part, safe="") for part in _name(score)): _compact(score)
+        "/".join(quote(part, safe="") for part in key(score)): _compact(score)
         for score in scores
         if score.items is not None
     }
@@ -293,18 +295,17 @@ def read_results(path: str | Path) -> Scores:
 
 def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
     """Reject duplicate scores, and averages that contain each other."""
-    over: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    parts: dict[Key, list[Key]] = {}
     for score in scores:
-        subsets = over.setdefault((score.task, score.metric), {})
-        if score.subset in subsets:
-            raise EvaluationError(f"{file}: duplicate score {score.task} {score.subset} {score.metric}; evaluate again")
-        subsets[score.subset] = tuple(name for name in score.over if name != score.subset)
-    for (task, metric), subsets in over.items():
-        try:
-            TopologicalSorter(subsets).prepare()
-        except CycleError as error:
-            problem = f"averages over each other: {', '.join(error.args[1])}"
-            raise EvaluationError(f"{file}: {task} {metric}: {problem}; evaluate again") from None
+        if (name := key(score)) in parts:
+            raise EvaluationError(f"{file}: duplicate score {' '.join(name)}; evaluate again")
+        parts[name] = [(score.task, subset, score.metric) for subset in score.over if subset != score.subset]
+    try:
+        TopologicalSorter(parts).prepare()
+    except CycleError as error:
+        (task, _, metric), *_ = cycle = error.args[1]
+        problem = f"averages over each other: {', '.join(subset for _, subset, _ in cycle)}"
+        raise EvaluationError(f"{file}: {task} {metric}: {problem}; evaluate again") from None
 
 
 def _first_problem(error: ValidationError) -> tuple[str, str]:
@@ -322,20 +323,16 @@ def _add_neighbours(scores: tuple[Score, ...], file: Path, of_details: Path) -> 
     items, details = _read_items(file), _read_details(of_details)
     filled = []
     for score in scores:
-        table = items.get(_name(score))
+        table = items.get(key(score))
         columns = {"mean": (), "spearman": (2,), "pearson": (2,)}.get(score.statistic, (3,))
         if table is not None and (
             table.shape != (score.n, *columns)
             or (score.n and not abs(STATISTICS[score.statistic](table) - score.value) <= _DRIFT)
         ):
-            problem = f"the items of {' '.join(_name(score))} do not match its score in results.json; evaluate again"
+            problem = f"the items of {' '.join(key(score))} do not match its score in results.json; evaluate again"
             raise EvaluationError(f"{file}: {problem}")
-        filled.append(replace(score, items=table, details=details.get(_name(score), ())))
+        filled.append(replace(score, items=table, details=details.get(key(score), ())))
     return tuple(filled)
-
-
-def _name(score: Score) -> Key:
-    return score.task, score.subset, score.metric
 
 
 def _json(record: Mapping[str, Any]) -> str:
@@ -354,7 +351,7 @@ def _compact(score: Score) -> NDArray[Any]:
     """Items in float32, or in one byte each where all are 0 or 1."""
     table = np.asarray(score.items, np.float32)
     if not np.isfinite(table).all():
-        raise ValueError(f"{' '.join(_name(score))}: an item is NaN or infinite")
+        raise ValueError(f"{' '.join(key(score))}: an item is NaN or infinite")
     return table.astype(np.uint8) if np.isin(table, (0, 1)).all() else table
 
 

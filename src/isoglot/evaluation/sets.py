@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import collect
@@ -74,9 +74,10 @@ class SetTask(BaseTask):
     """A protocol on published sets; with other sets, or another split, it is another task.
 
     `split` is the part that is scored: `test`, or `dev` to choose by. A subset belongs to the languages of its texts,
-    English only if it is the only one.
+    English only if it is the only one. `merges` is whether further sets add subsets that the first one lacks.
     """
 
+    merges: ClassVar[bool] = False
     name: str
     reads: tuple[str, ...]
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -84,20 +85,16 @@ class SetTask(BaseTask):
     sets: tuple[str, ...] = ()
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Any]:
-        """The subsets of the split whose languages are requested, each with its source."""
-        return in_split(self.name, self.reads, self.split, data, languages)
+        """The subsets of the split, each with its source, whose languages are requested.
 
-
-def in_split(
-    task: str, names: Sequence[str], split: str, data: Path, languages: Sequence[str] = (), *, merge: bool = False
-) -> dict[str, Source]:
-    """The subsets of a split whose languages, except English beside another one, are all requested; see `sources`."""
-    chosen = {}
-    for (part, subset), source in sources(task, names, data, merge=merge).items():
-        codes = {*source.part.languages} - {"eng"} or source.part.languages
-        if part == split and all(among(code, languages) for code in codes):
-            chosen[subset] = source
-    return chosen
+        English need not be requested beside another language.
+        """
+        selection = {}
+        for (split, subset), source in sources(self.name, self.reads, data, merge=self.merges).items():
+            codes = {*source.part.languages} - {"eng"} or source.part.languages
+            if split == self.split and all(among(code, languages) for code in codes):
+                selection[subset] = source
+        return selection
 
 
 def sets_of(task: Task) -> tuple[str, ...]:
@@ -119,9 +116,9 @@ def get_command(
     """
     folder = "DIR" if Path(data).is_file() else data
     for name in sets_of(task):
-        one, required = find(name), beside if getattr(task, "reads_one_set", False) else ()
-        fits = _may_have(one, languages) and all(_may_have(one, [language]) for language in required)
-        if fits and present(one, Path(folder)) != "yes":
+        data_set, required = find(name), beside if getattr(task, "reads_one_set", False) else ()
+        may_add = _may_have(data_set, languages) and all(_may_have(data_set, [language]) for language in required)
+        if may_add and present(data_set, Path(folder)) != "yes":
             return command(name, data=folder)
     return ""
 

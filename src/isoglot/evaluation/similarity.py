@@ -41,8 +41,8 @@ def split_similarity(scores: Scores) -> Split:
 
     Raises `EvaluationError` without that task, without English, and for fewer than three languages.
     """
-    chosen = [score for score in scores if (score.task, score.metric, score.subset) == (TASK, METRIC, "mean")]
-    details = [detail for score in chosen for detail in score.details if detail.kind == "similarity"]
+    means_over_pairs = [score for score in scores if (score.task, score.metric, score.subset) == (TASK, METRIC, "mean")]
+    details = [detail for score in means_over_pairs for detail in score.details if detail.kind == "similarity"]
     if not details:
         raise EvaluationError(f"{scores.model}: has no table of similarities; evaluate it with --tasks {TASK}")
     codes, values = list(details[0].columns[1:]), matrix(details[0], scores.model)
@@ -69,15 +69,15 @@ def plot_similarity(
     """
     output = Path(output)
     image_kind(output)  # before the work
-    read = [one if isinstance(one, Scores) else read_results(one) for one in results]
-    named = dict(zip(names or [one.model for one in read], map(split_similarity, read), strict=True))
-    if len(named) < len(read) or not read:
+    all_scores = [one if isinstance(one, Scores) else read_results(one) for one in results]
+    splits = dict(zip(names or [one.model for one in all_scores], map(split_similarity, all_scores), strict=True))
+    if len(splits) < len(all_scores) or not all_scores:
         raise EvaluationError("results need different names; pass names, NAME=FOLDER on the command line")
-    shown = np.concatenate([one.table[np.triu_indices(len(one.codes), 1)] for one in named.values()])
-    limits = (float(np.nanmin(shown)), float(np.nanmax(shown)))
-    with canvas((_SIDE + 0.9) * len(named) + 0.6, _SIDE + 1.3) as figure:
-        grid = figure.subplots(1, len(named), squeeze=False)
-        for axes, (name, one) in zip(grid[0], named.items(), strict=True):
+    cosines = np.concatenate([one.table[np.triu_indices(len(one.codes), 1)] for one in splits.values()])
+    limits = (float(np.nanmin(cosines)), float(np.nanmax(cosines)))
+    with canvas((_SIDE + 0.9) * len(splits) + 0.6, _SIDE + 1.3) as figure:
+        grid = figure.subplots(1, len(splits), squeeze=False)
+        for axes, (name, one) in zip(grid[0], splits.items(), strict=True):
             table = one.table.copy()
             np.fill_diagonal(table, np.nan)
             image = heat_cells(axes, [plain(code)[:14] for code in one.codes], table, limits=limits, side=_SIDE)
@@ -86,4 +86,4 @@ def plot_similarity(
             axes.set_title(f"{plain(name)[:40]}\n{one}", fontsize=9)
         figure.colorbar(image, ax=list(grid[0]), fraction=0.05).outline.set_visible(False)
         save(figure, output)
-    return named
+    return splits

@@ -21,9 +21,9 @@ from isoglot.data.languages import is_language
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
+from isoglot.report.comparable import Key as Key  # of `Column`
+from isoglot.report.comparable import key
 from isoglot.report.tables import NOTHING, Grid, list_names, spell
-
-Key = tuple[str, str, str]  # task, subset, metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Suite:
 
 def by_key(scores: Iterable[Score]) -> dict[Key, Score]:
     """Scores by task, subset and metric."""
-    return {(score.task, score.subset, score.metric): score for score in scores}
+    return {key(score): score for score in scores}
 
 
 def list_scores(keys: Iterable[Key]) -> str:
@@ -175,8 +175,8 @@ def lacking(
     for column in SUITES[suite].columns:
         if not (missing := column.lacking(present)):
             continue
-        narrowed = [key for key in missing if _is_left_out(key[1], *find(key[0]))]
-        absent = dict.fromkeys(key[0] for key in missing if key not in narrowed)
+        narrowed = [one for one in missing if _is_left_out(one[1], *find(one[0]))]
+        absent = dict.fromkeys(one[0] for one in missing if one not in narrowed)
         commands = dict.fromkeys(get_command(TASKS[task], data=data) for task in absent) if data else {}
         new = [command for command in commands if command and command not in named]
         named.update(new)

@@ -149,8 +149,8 @@ def heat_map(names: Sequence[str], values: NDArray[np.float64], *, limits: tuple
     with canvas(width, height) as figure:
         axes = figure.add_axes((margin / width, margin / height, side / width, side / height))
         image = heat_cells(axes, names, values, limits=limits, side=side)
-        beside = figure.add_axes(((margin + side + 0.1) / width, margin / height, 0.12 / width, side / height))
-        figure.colorbar(image, cax=beside).outline.set_visible(False)
+        scale_axes = figure.add_axes(((margin + side + 0.1) / width, margin / height, 0.12 / width, side / height))
+        figure.colorbar(image, cax=scale_axes).outline.set_visible(False)
         return data_uri(figure)
 
 
@@ -232,6 +232,13 @@ def similar_adjacent(values: NDArray[np.float64]) -> list[int]:
     return [int(place) for place in leaves_list(linkage(pdist(filled), "average", optimal_ordering=True))]
 
 
+def frame(points: Plane) -> Plane:
+    """Points (N, 2) moved and scaled into the square from 0 to 1: the longer side filled, proportions preserved."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    side = float((high - low).max()) or 1.0  # where all points are equal they lie in the middle
+    return np.asarray((points - (low + high) / 2) / side + 0.5)
+
+
 @contextmanager
 def draw(
     sentences: Sequence[Sentence], places: Plane, *, title: str = "", note: str = "", side: float = _SIDE
@@ -246,20 +253,20 @@ def draw(
 
     kinds, groups, centres = find_kinds(sentences), find_groups(sentences), find_centres(sentences, places)
     names = {kind: plain(legend(sentences[members[0]]))[:30] or "(none)" for kind, members in kinds.items()}
-    coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
+    shows_codes = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
     columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))
     columns = -(-len(kinds) // -(-len(kinds) // columns))  # rows of equal length
-    side, above = 1.5 * _SIDE if coded else side, 0.62 if title or note else 0.04
-    below = 0.04 if coded else 0.24 * -(-len(kinds) // columns) + 0.1
-    height = side + above + below
+    side, top_height = 1.5 * _SIDE if shows_codes else side, 0.62 if title or note else 0.04
+    bottom_height = 0.04 if shows_codes else 0.24 * -(-len(kinds) // columns) + 0.1
+    height = side + top_height + bottom_height
     with canvas(side, height) as figure:
-        axes = figure.add_axes((0.02, below / height, 0.96, side / height), xticks=[], yticks=[])
+        axes = figure.add_axes((0.02, bottom_height / height, 0.96, side / height), xticks=[], yticks=[])
         axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
         axes.spines[:].set(visible=True, color="#cccccc")
         faint = 1.0 if len(centres) <= 300 else 0.5
         rays = [(centre, places[member]) for member, centre in centres.items()]
         axes.add_collection(LineCollection(rays, colors="#999999", linewidths=0.8 * faint, alpha=faint, zorder=1))
-        if coded:
+        if shows_codes:
             order = {group: place for place, group in enumerate(groups)}
             for sentence, (x, y) in zip(sentences, places, strict=True):
                 place = order.get(sentence.group)
@@ -290,12 +297,6 @@ def draw(
         yield figure, axes.transData.transform(places) / figure.bbox.size
 
 
-def picture(sentences: Sequence[Sentence], places: Plane) -> tuple[str, Plane]:
-    """The source of an image of a map without words above it, and where its points are, as `draw` gives them."""
-    with draw(sentences, places, side=WIDTH) as (figure, shares):
-        return data_uri(figure), shares
-
-
 def find_kinds(sentences: Sequence[Sentence], key: str = "kind") -> dict[str, list[int]]:
     """The places of the sentences of each kind, in the order of first appearance."""
     kinds: dict[str, list[int]] = {}
@@ -311,8 +312,8 @@ def find_groups(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
 
 def find_centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
     """The centre of its group for each joined sentence; short lines show that the sentences of a group are close."""
-    every = find_groups(sentences).values()
-    return {member: middle for members in every for middle in [places[members].mean(axis=0)] for member in members}
+    groups = find_groups(sentences).values()
+    return {member: middle for members in groups for middle in [places[members].mean(axis=0)] for member in members}
 
 
 def name_language(language: str) -> str:

@@ -20,7 +20,7 @@ from isoglot.core.score import Detail, Results, Score, main_metrics
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import among, canonical_list, english_name, is_language, tag
 from isoglot.report import charts
-from isoglot.report.charts import Sentence, picture
+from isoglot.report.charts import Sentence
 from isoglot.report.comparable import alike
 from isoglot.report.html import ENVIRONMENT, Tables, facts, languages_in, shorten
 from isoglot.report.tables import MANY, Grid, by_language, list_names, scale, side_by_side, spell, to_label
@@ -200,16 +200,16 @@ def _summary(mains: Sequence[Measure], models: Models) -> Block:
     rows, bold = list[tuple[str, ...]](), set[tuple[int, int]]()
     for measure in mains:
         grid = side_by_side(models, task=measure.task, metric=measure.metric, changes=True)
-        chosen = measure.tops() or measure.rows
-        most = len(chosen) if len(chosen) <= _FEW_SUBSETS else _FIRST
-        for number, subset in enumerate(list(chosen)[:most]):
+        shown_rows = measure.tops() or measure.rows
+        limit = len(shown_rows) if len(shown_rows) <= _FEW_SUBSETS else _FIRST
+        for number, subset in enumerate(list(shown_rows)[:limit]):
             place = [row[0] for row in grid.rows].index(subset)
-            every = {score.over for score in chosen[subset] if score}
-            over = f" over {list_names(every.pop(), most=3)}" if len(every) == 1 and () not in every else ""
+            overs = {score.over for score in shown_rows[subset] if score}
+            over = f" over {list_names(overs.pop(), most=3)}" if len(overs) == 1 and () not in overs else ""
             task = measure.task if number else f"{measure.task} {to_label(measure.any)}"
             bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
             rows.append((task, shorten(subset) + over, *grid.rows[place][1:]))
-        if more := len(chosen) - most:
+        if more := len(shown_rows) - limit:
             rows.append((measure.task, f"{more:,} more, below", *[""] * (len(models) + 1)))
     grid = Grid("Summary", ("task", "subset", *models, "n"), tuple(rows), frozenset(bold))
     return "table", grid, [False, False, *[True] * (len(models) + 1)]
@@ -272,16 +272,16 @@ def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> It
     """Seen languages first, the best first."""
     pairs = {name: (a, b) for name, row in measure.rows.items() if (a := row[0]) and (b := row[place])}
     same, unit = alike(pairs) if place else set(pairs), measure.any.unit
-    made = []
+    bars = []
     for subset in (name for name in rows if name in same):
         base, other = pairs[subset]
         value = other.value - base.value if place else base.value
         margin = margin_of(base, other) if place else margin_of(base)
         margin = None if margin is None else scale(unit) * margin
         text = spell(value, unit, sign=place > 0)
-        made.append(Bar(subset, scale(unit) * value, text, is_seen(subset, seen), margin))
+        bars.append(Bar(subset, scale(unit) * value, text, is_seen(subset, seen), margin))
     turn = 1 if measure.any.lower_is_better else -1
-    yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
+    yield from sorted(bars, key=lambda bar: (bar.seen is False, turn * bar.value))
 
 
 def _describe(measure: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
@@ -350,8 +350,8 @@ def _similarity(models: Models) -> Iterator[Block]:
     """Heat maps, those of several models on one scale."""
     for title, entries in _group_details(models, "similarity").items():
         tables = [charts.matrix(detail, title) for _, _, detail in entries]
-        every = np.concatenate([values.ravel() for values in tables])
-        limits = (float(np.nanmin(every)), float(np.nanmax(every)))
+        values_of_all = np.concatenate([values.ravel() for values in tables])
+        limits = (float(np.nanmin(values_of_all)), float(np.nanmax(values_of_all)))
         _, score, first = entries[0]
         caption = title
         if [row[0] for row in first.rows] != list(first.columns[1:]):  # rows are the sentences of one group
@@ -381,11 +381,11 @@ def _maps(models: Models) -> Iterator[Block]:
             rows = [dict(zip(detail.columns, row, strict=True)) for row in detail.rows]
             points = [Sentence(*(str(row[key]) for key in ("text", "language", "group", "language"))) for row in rows]
             try:
-                laid = np.array([[float(row["x"]), float(row["y"])] for row in rows])
+                places = np.array([[float(row["x"]), float(row["y"])] for row in rows])
             except ValueError as error:
                 raise EvaluationError(f"{title}: the map has a place that is not a number; evaluate again") from error
-            low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
-            source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
+            with charts.draw(points, charts.frame(places), side=charts.WIDTH) as (figure, shares):
+                source = charts.data_uri(figure)
             joined = charts.find_groups(points)
             caption = f"{score.task}, {shorten(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
             codes = dict.fromkeys(point.language for point in points)
@@ -442,10 +442,10 @@ def _details(models: Models, *kinds: str) -> Iterator[Block]:
 
 def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:
     """The arguments of the table."""
-    chosen = list(detail.rows[:most])
+    shown = list(detail.rows[:most])
     if detail.kind == "hits":  # all rows of this many queries
         queries = (rows for _, rows in groupby(detail.rows, lambda row: row[0]))
-        chosen = list(chain.from_iterable(map(list, islice(queries, most))))
+        shown = list(chain.from_iterable(map(list, islice(queries, most))))
     columns = list(zip(*detail.rows, strict=True))
     numeric = [all(isinstance(cell, int | float) for cell in column) for column in columns]
     digits = [  # at most three decimals
@@ -453,10 +453,10 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:
         for column, number in zip(columns, numeric, strict=True)
     ]
     rows = tuple(
-        tuple(f"{cell:.{digits[at]}f}" if numeric[at] else str(cell) for at, cell in enumerate(row)) for row in chosen
+        tuple(f"{cell:.{digits[at]}f}" if numeric[at] else str(cell) for at, cell in enumerate(row)) for row in shown
     )
     language = score.subset if "-" not in score.subset else None  # unknown for a pair
     where = detail.columns.index("language") if "language" in detail.columns else None
     languages = [tag(language if where is None else row[where]) for row in rows]
-    cut = f", {len(chosen)} of {len(detail.rows)} shown" if len(chosen) < len(detail.rows) else ""
+    cut = f", {len(shown)} of {len(detail.rows)} shown" if len(shown) < len(detail.rows) else ""
     return Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages

@@ -65,15 +65,15 @@ def _panel(
     """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
     for place, (name, points) in enumerate(lines.items()):
         series = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
-        where, middle = [at for at, _ in series], [statistics.mean(seeds) for _, seeds in series]
-        ends = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in series]
-        every = [(at, value) for at, seeds in series for value in seeds]
+        positions, means = [at for at, _ in series], [statistics.mean(seeds) for _, seeds in series]
+        deviations = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in series]
+        points_drawn = [(at, value) for at, seeds in series for value in seeds]
         if numeric:
-            axes.errorbar(where, middle, yerr=ends, capsize=3, label=plain(name), **style(place))
+            axes.errorbar(positions, means, yerr=deviations, capsize=3, label=plain(name), **style(place))
         else:
-            axes.errorbar(middle, where, xerr=ends, capsize=3, linestyle="", label=plain(name), **style(place))
-            every = [(value, at) for at, value in every]
-        axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style(place)["color"], alpha=0.5)
+            axes.errorbar(means, positions, xerr=deviations, capsize=3, linestyle="", label=plain(name), **style(place))
+            points_drawn = [(value, at) for at, value in points_drawn]
+        axes.plot(*zip(*points_drawn, strict=True), linestyle="", marker=".", color=style(place)["color"], alpha=0.5)
     words = [plain(str(tick)) for tick in ticks]
     if not numeric:
         axes.set_yticks(range(len(ticks)), words)

@@ -54,19 +54,19 @@ def by_language(scores: Iterable[Score], *, task: str, most: int = MANY) -> Grid
     the order of the metrics. Of a task with more than `most` subsets, those that an average covers are left out. The
     notes list what each average is over.
     """
-    chosen, title = _choose([score for score in scores if score.task == task], task, most)
-    metrics = list(dict.fromkeys(score.metric for score in chosen))
-    values = {(score.subset, score.metric): spell(score.value, score.unit) for score in chosen}
-    first = {score.metric: score for score in reversed(chosen)}
+    visible, title = _choose([score for score in scores if score.task == task], task, most)
+    metrics = list(dict.fromkeys(score.metric for score in visible))
+    values = {(score.subset, score.metric): spell(score.value, score.unit) for score in visible}
+    first = {score.metric: score for score in reversed(visible)}
     items: dict[str, list[str]] = {}
-    for score in chosen:
+    for score in visible:
         items.setdefault(score.subset, []).append(size_of(score.n, score.over))
     rows = [
         (name, *(values.get((name, metric), NOTHING) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
     ]
     header = ("subset", *(to_label(first[metric]) for metric in metrics), "n")
-    return Grid(title, header, tuple(rows), first_average=_first(items, chosen), notes=_list_averages(chosen))
+    return Grid(title, header, tuple(rows), first_average=_first(items, visible), notes=_list_averages(visible))
 
 
 def side_by_side(
@@ -80,18 +80,18 @@ def side_by_side(
     what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
     matching = [[one for one in scores if (one.task, one.metric) == (task, metric)] for scores in models.values()]
-    every = [score for scores in matching for score in scores]
-    visible, title = _choose(every, f"{task} {to_label(every[0]) if every else metric}", most)
+    all_scores = [score for scores in matching for score in scores]
+    visible, title = _choose(all_scores, f"{task} {to_label(all_scores[0]) if all_scores else metric}", most)
     averages, chosen = {score.subset for score in visible if score.over}, {score.subset for score in visible}
     tables = [{score.subset: score for score in scores if score.subset in chosen} for scores in matching]
     names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in averages)
     cells = {name: [table.get(name) for table in tables] for name in names}
     same, bold, rows = alike(cells), set(), []
-    unit = every[0].unit if every else "fraction"
+    unit = all_scores[0].unit if all_scores else "fraction"
     for row, (name, scores) in enumerate(cells.items()):
         values = {at: score.value for at, score in enumerate(scores, 1) if score}
         if name in same and len(values) > 1:
-            best = (min if every[0].lower_is_better else max)(values.values())
+            best = (min if all_scores[0].lower_is_better else max)(values.values())
             bold |= {(row, at) for at, value in values.items() if spell(value, unit) == spell(best, unit)}
         sizes = {score.n for score in scores if score}
         texts = []
@@ -102,8 +102,8 @@ def side_by_side(
                 text += f" {spell(values[at] - values[1], unit, sign=True)}"
             texts.append(text)
         if changes:
-            one = next(score for score in scores if score)
-            total = size_of(one.n, one.over) if len(sizes) == 1 else "differs"
+            any_score = next(score for score in scores if score)
+            total = size_of(any_score.n, any_score.over) if len(sizes) == 1 else "differs"
             texts.append(total if name in same or total == "differs" else f"{total} (other data)")
         rows.append((name, *texts))
     header = ("subset", *models, *(["n"] if changes else []))

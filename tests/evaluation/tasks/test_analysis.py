@@ -213,16 +213,16 @@ def test_published_sets_are_found(tmp_path, source, files, codes):
     plain(tmp_path, dict.fromkeys(files, "text"))
     for name in ("", source):
         groups = read_groups(tmp_path, task="similarity", source=name)
-        assert {tuple(group.texts) for group in groups} == {codes}
-        assert [group.texts[codes[-1]].split()[-1] for group in groups] == list("012345")
-    assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].texts.keys() == {codes[0], codes[-1]}
+        assert {tuple(group.sentences) for group in groups} == {codes}
+        assert [group.sentences[codes[-1]][0].split()[-1] for group in groups] == list("012345")
+    assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].sentences.keys() == {codes[0], codes[-1]}
 
 
 def test_sib_is_read_in_the_order_of_its_ids(tmp_path):
     sib(tmp_path, ("deu_Latn", "eng_Latn"))
     groups = read_groups(tmp_path, task="map")
     expected = [(f'deu_Latn "{i}"', f'eng_Latn "{i}"') for i in range(8)]
-    assert [tuple(group.texts.values()) for group in groups] == expected
+    assert [tuple(text for text, _ in group.sentences.values()) for group in groups] == expected
 
 
 def test_paraphrases_of_a_language_are_compared_by_similarity_alone(tmp_path):

@@ -20,11 +20,10 @@ from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks.classification import (
     STRENGTHS,
     Outcome,
-    chosen_strength,
+    choose_strength,
     clean,
     combine,
     logistic,
-    mistakes,
     scores_of,
     undersample,
 )
@@ -102,12 +101,13 @@ def test_mistakes_are_the_most_confident_first_and_ten_at_most():
     wrong = np.linspace(0.2, 0.95, 30, dtype=np.float32)
     answer = np.stack([1 - wrong, wrong], axis=1)
     examples = Rows(Row((text,), (text,), "ab"[i % 2], name=("", "Bee")[i % 2]) for i, text in enumerate(texts))
-    (detail,) = mistakes(examples, combine(("a", "b"), gold, [(answer.argmax(axis=1), answer)]))
+    outcome = combine(("a", "b"), gold, [(answer.argmax(axis=1), answer)])
+    (detail,) = next(scores_of("t", "s", outcome, examples)).details
     assert detail.columns == ("text", "gold", "predicted", "probability")
     assert [row[:3] for row in detail.rows] == [(f"text {i}", "a", "Bee") for i in range(29, 19, -1)]
     assert detail.rows[0][3] == pytest.approx(0.95)
     right = combine(("a", "b"), gold, [(gold, answer[::-1] * [1, 0])])
-    assert mistakes(examples, right) == ()
+    assert next(scores_of("t", "s", right, examples)).details == ()
 
 
 @pytest.mark.slow
@@ -157,8 +157,8 @@ def test_a_strength_is_chosen_on_training_data_alone_and_never_parts_a_group():
     rng = np.random.default_rng(0)
     gold = np.repeat([0, 1], 60)
     vectors = (rng.standard_normal((120, 8)) * 0.01 + gold[:, None] * 0.01).astype(np.float32)
-    assert chosen_strength(vectors, gold, list(range(120))) in STRENGTHS[1:]  # small vectors need a great C
-    assert chosen_strength(vectors, gold, ["one"] * 60 + ["two"] * 60) == 1.0  # a class would be lost: none is chosen
+    assert choose_strength(vectors, gold, list(range(120))) in STRENGTHS[1:]  # small vectors need a great C
+    assert choose_strength(vectors, gold, ["one"] * 60 + ["two"] * 60) == 1.0  # a class would be lost: none is chosen
 
 
 def adamw_in_loops(train, dev, *, classes, batch, rate, seed):

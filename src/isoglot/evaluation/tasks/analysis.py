@@ -37,9 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
+from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
 from isoglot.evaluation.plot import plane
-from isoglot.evaluation.sets import SetTask, Source, among, in_split, is_english
+from isoglot.evaluation.sets import SetTask, Source, among, is_english
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.xsim import N_WAY, check_aligned
@@ -77,12 +78,13 @@ class Alignment(SetTask):
     are averages, likewise; the `mean` of several subsets is over all evaluated ones, without the pools.
     """
 
+    merges: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = ALIGNED
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
         """The subsets whose files are there, then the pools."""
-        parts = in_split(self.name, self.reads, self.split, data, languages, merge=True)
+        parts = SetTask.find(self, data, languages)
         unions = {subset: (subset,) for subset in parts} | dict(self.pools)
         return {
             name: tuple(parts[subset] for subset in over) for name, over in unions.items() if parts.keys() >= {*over}
@@ -97,7 +99,7 @@ class Alignment(SetTask):
         """`alignment` and `uniformity` of each subset and pool."""
         for subset, parts in subsets.items():
             where = f"{self.name} {subset}"
-            pairs = sts.join_rows(part.read(f"{self.name} {part.part.subset}") for part in parts)
+            pairs = Rows(row for part in parts for row in part.read(f"{self.name} {part.part.subset}"))
             distinct = np.unique(retrieval.first_places([*pairs.texts(0), *pairs.texts(1)]))
             positive = np.array(pairs.labels) >= POSITIVE
             if len(distinct) < 2:
@@ -144,15 +146,14 @@ ALIGNMENT: tuple[Alignment, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Translations:
-    """One meaning: its sentence in each language, by code, and the place (`file:line`) of each.
+    """One meaning: its sentence in each language, by code, with the place (`file:line`) of each.
 
     Codes are those of the files, in the order of the alphabet, English last. `name` does not depend on the requested
     languages: a line or id of a public set, for user data a digest of all sentences.
     """
 
     name: str
-    texts: Mapping[str, str]
-    places: Mapping[str, str]
+    sentences: Mapping[str, tuple[str, str]]
 
 
 def read_groups(
@@ -180,12 +181,12 @@ def read_groups(
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
     """All languages of the groups, English last."""
-    return tuple(sorted({code for group in groups for code in group.texts}, key=_order))
+    return tuple(sorted({code for group in groups for code in group.sentences}, key=_order))
 
 
 def find_shared(groups: Sequence[Translations], languages: Sequence[str]) -> list[int]:
     """The places of the groups that have all of the languages."""
-    return [place for place, group in enumerate(groups) if set(languages) <= group.texts.keys()]
+    return [place for place, group in enumerate(groups) if set(languages) <= group.sentences.keys()]
 
 
 def pairs(groups: Sequence[Translations]) -> list[tuple[str, str]]:
@@ -204,7 +205,7 @@ def vectors(encode: Encode, groups: Sequence[Translations], *, task: str) -> dic
     tables: dict[str, Doubles] = {}
     for code in codes(groups):
         places = find_shared(groups, [code])
-        texts, read_at = ([getattr(groups[place], name)[code] for place in places] for name in ("texts", "places"))
+        texts, read_at = zip(*(groups[place].sentences[code] for place in places), strict=True)
         rows = embed(encode, texts, where=f"{task} {code}", place=read_at.__getitem__)
         tables[code] = np.zeros((len(groups), rows.shape[1]))
         tables[code][places] = unit(rows)
@@ -237,22 +238,19 @@ def _language(code: str) -> str:
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        language_of = {code: _language(code) for code in group.texts}
-        chosen = [code for code, language in language_of.items() if is_english(language) or among(language, languages)]
-        if len(chosen) >= 2:
-            chosen.sort(key=_order)
-            texts, places = ({code: by_code[code] for code in chosen} for by_code in (group.texts, group.places))
-            yield Translations(group.name, texts, places)
+        codes = [code for code in group.sentences if _order(code)[0] or among(_language(code), languages)]
+        if len(codes) >= 2:
+            yield Translations(group.name, {code: group.sentences[code] for code in sorted(codes, key=_order)})
 
 
 def _read_files(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
     for place, group in retrieval.read_groups(data, task=task):
-        met, texts = Counter[str](), {}
+        counts, sentences = Counter[str](), {}
         for code, text in zip(group.langs, group.texts, strict=True):
-            met[code] += 1
-            if met[code] == 1 or paraphrases:
-                texts[code if met[code] == 1 else f"{code}:{met[code]}"] = text
-        yield Translations(item_set_of(group.texts), texts, dict.fromkeys(texts, place))
+            counts[code] += 1
+            if counts[code] == 1 or paraphrases:
+                sentences[code if counts[code] == 1 else f"{code}:{counts[code]}"] = text, place
+        yield Translations(item_set_of(group.texts), sentences)
 
 
 def _read_aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
@@ -264,8 +262,8 @@ def _read_aligned(data: Path, source: str, task: str, languages: Sequence[str]) 
     for code in others:
         check_aligned((tables[first], tables[code]), where=f"{where}, languages {first} and {code}")
     for rows in zip(*tables.values(), strict=True):
-        texts, places = ({code: row[at][0] for code, row in zip(tables, rows, strict=True)} for at in (0, 1))
-        yield Translations(f"{source} {rows[0].id}", texts, places)
+        sentences = {code: (row.texts[0], row.places[0]) for code, row in zip(tables, rows, strict=True)}
+        yield Translations(f"{source} {rows[0].id}", sentences)
 
 
 class Subset(NamedTuple):
@@ -364,10 +362,12 @@ class Similarity(OfGroups):
 
 
 def _example(group: Translations, languages: Sequence[str], cosines: Sequence[float]) -> Detail:
-    """The matrix of one group, its sentences naming the rows."""
+    """The matrix of one group; its rows are named by its sentences."""
     values: dict[tuple[str, ...], float] = dict(zip(combinations(languages, 2), cosines, strict=True))
     table = square(languages, values, same=1.0)
-    rows = tuple((f"{code}: {group.texts[code]}", *row[1:]) for code, row in zip(languages, table.rows, strict=True))
+    rows = tuple(
+        (f"{code}: {group.sentences[code][0]}", *row[1:]) for code, row in zip(languages, table.rows, strict=True)
+    )
     return replace(table, rows=rows)
 
 
@@ -421,10 +421,10 @@ def eta_squared(cube: Doubles) -> float:
 
 def _map(groups: Sequence[Translations], tables: Tables, places: Sequence[int], *, marked: int) -> Detail:
     """The sentences of the groups at `places` as points; a group is named by its number if it is of the marked."""
-    points = [(number, groups[place], code) for number, place in enumerate(places) for code in groups[place].texts]
-    laid = plane(np.array([tables[code][places[number]] for number, _, code in points])).round(3)
+    points = [(number, groups[place], code) for number, place in enumerate(places) for code in groups[place].sentences]
+    positions = plane(np.array([tables[code][places[number]] for number, _, code in points])).round(3)
     rows = tuple(
-        (str(number + 1) if number < marked else "", code, float(x), float(y), group.texts[code])
-        for (number, group, code), (x, y) in zip(points, laid, strict=True)
+        (str(number + 1) if number < marked else "", code, float(x), float(y), group.sentences[code][0])
+        for (number, group, code), (x, y) in zip(points, positions, strict=True)
     )
     return Detail("map", ("group", "language", "x", "y", "text"), rows)

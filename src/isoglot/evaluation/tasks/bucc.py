@@ -27,13 +27,14 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Cells, Detail, Details, Encode, Metric, Score, worst
 from isoglot.evaluation.sets import SetTask, Source, among, sources
+from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
 from isoglot.search.best import Floats, Ids
 from isoglot.search.blocks import Direction, Margin
 from isoglot.search.exact import neighbours
 from isoglot.search.pairs import Pairs, mine, sort_pairs
-from isoglot.search.threshold import Quality, quality, tune
+from isoglot.search.threshold import Quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
 POSITIVE = float(np.nextafter(0, 1))  # the smallest threshold above 0
@@ -103,18 +104,17 @@ class Mined(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Mined pairs `kept` under a threshold, against the gold they are scored on, and where it was `tuned`."""
+    """The pairs of the split `scored` that are at or above a threshold, which was `tuned` on the split `sample`."""
 
-    tuned_on: str
-    scored_on: str
+    sample: Split
+    scored: Split
     tuned: Quality
-    kept: Pairs
-    gold: tuple[tuple[int, int], ...]
+    pairs: Pairs
 
 
 def _transfer(sample: Mined, scored: Mined) -> Iterator[Cut]:
     tuned = tune(sample.pairs, sample.split.gold)
-    yield Cut(sample.split.name, scored.split.name, tuned, scored.pairs.above(tuned.threshold), scored.split.gold)
+    yield Cut(sample.split, scored.split, tuned, scored.pairs.above(tuned.threshold))
 
 
 def _halves(sample: Mined) -> Iterator[Cut]:
@@ -171,34 +171,42 @@ class Mining(SetTask):
         for pair, parts in subsets.items():
             mined = [self._mine(encode, load(pair, parts[split], task=self.name)) for split in splits]
             cuts, split = list(design(*mined)), mined[-1].split
-            columns = ([getattr(cut.kept, name) for cut in cuts] for name in ("source", "target", "score"))
+            columns = ([getattr(cut.pairs, name) for cut in cuts] for name in ("source", "target", "score"))
             pairs = sort_pairs(*map(np.concatenate, columns))  # best first
-            result, items = quality(pairs, split.gold), _items(pairs, split)
-            details = (self._mining(cuts), *_mistakes(pairs, split))
+            listed, gold = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)), set(split.gold)
+            right = np.array([pair_of_rows in gold for pair_of_rows in listed], np.bool_)
+            # Of each source sentence: how many of its pairs are right, kept, and gold.
+            sources_of = pairs.source[right], pairs.source, np.array([source for source, _ in split.gold])
+            counts = [np.bincount(rows, minlength=len(split.source)) for rows in sources_of]
+            items = np.stack(counts, axis=1).astype(np.float32)
+            wrong = np.flatnonzero(~right)
+            # Where a source has several translations, the first is the one expected.
+            wrong_pairs, expected = [listed[place] for place in wrong], dict(reversed(split.gold))
+            details = self._mining(cuts), *_worst(split.source, split.target, wrong_pairs, expected, pairs.score[wrong])
             for metric in METRICS:
                 more = {"items": items, "statistic": metric.name, "details": details if metric.main else ()}
-                yield metric.score(self.name, pair, getattr(result, metric.name), len(items), **more)
+                yield metric.score(self.name, pair, STATISTICS[metric.name](items), len(items), **more)
 
     def _mine(self, encode: Encode, split: Split) -> Mined:
-        chosen, source_sure = _distinct(split.source, self.repeated)
-        targets, target_sure = _distinct(split.target, self.repeated)
+        sources, source_unique = _distinct(split.source, self.repeated)
+        targets, target_unique = _distinct(split.target, self.repeated)
         x, y = (  # all lines are encoded, repeated ones too, so that a message names the line of the file
             embed_rows(encode, rows, where=f"{split.where}, {split.name}, language {language}")[numbers]
             for rows, language, numbers in zip(
-                (split.source, split.target), split.languages, (chosen, targets), strict=True
+                (split.source, split.target), split.languages, (sources, targets), strict=True
             )
         )
         pairs = mine(x, y, k=self.k, margin=self.margin, direction=self.direction, threshold=self.floor)
-        sure = source_sure[pairs.source] & target_sure[pairs.target]
-        return Mined(split, Pairs(chosen[pairs.source[sure]], targets[pairs.target[sure]], pairs.score[sure]))
+        unique = source_unique[pairs.source] & target_unique[pairs.target]
+        return Mined(split, Pairs(sources[pairs.source[unique]], targets[pairs.target[unique]], pairs.score[unique]))
 
     def _mining(self, cuts: Sequence[Cut]) -> Detail:
         columns = ("tuned on", "scored on", "threshold", "f1 tuned", "kept", "gold", "margin", "k", "direction")
         rows = tuple(
             (
-                *(cut.tuned_on, cut.scored_on),
+                *(cut.sample.name, cut.scored.name),
                 cut.tuned.threshold if np.isfinite(cut.tuned.threshold) else "none: nothing right was mined",
-                *(cut.tuned.f1, len(cut.kept), len(cut.gold), self.margin, self.k, self.direction),
+                *(cut.tuned.f1, len(cut.pairs), len(cut.scored.gold), self.margin, self.k, self.direction),
             )
             for cut in cuts
         )
@@ -222,22 +230,6 @@ def _distinct(side: Rows, repeated: str) -> tuple[Ids, NDArray[np.bool_]]:
     counts = Counter(side.texts())
     rows = np.unique(first_places(side.texts()))
     return rows, np.array([counts[side[row].texts[0]] == 1 for row in rows], np.bool_)
-
-
-def _items(pairs: Pairs, split: Split) -> Floats:
-    """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
-    right = set(split.gold)
-    hits = [pair in right for pair in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)]
-    sides = pairs.source[np.array(hits, np.bool_)], pairs.source, np.array([source for source, _ in split.gold], int)
-    return np.stack([np.bincount(side, minlength=len(split.source)) for side in sides], axis=1).astype(np.float32)
-
-
-def _mistakes(pairs: Pairs, split: Split) -> Details:
-    """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
-    gold, mined = set(split.gold), list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
-    wrong = [place for place, pair in enumerate(mined) if pair not in gold]
-    wrong_pairs, expected = [mined[place] for place in wrong], dict(reversed(split.gold))
-    return _worst(split.source, split.target, wrong_pairs, expected, pairs.score[wrong])
 
 
 def _worst(

@@ -118,7 +118,7 @@ def logistic(train: Floats, gold: Ids, *, strength: float = 1.0, iterations: int
     return answer
 
 
-def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int]) -> float:
+def choose_strength(train: Floats, gold: Ids, groups: Sequence[str | int]) -> float:
     """The strength of `STRENGTHS` best on a fifth of the training data kept apart, the smallest of equals.
 
     Rows of one group, such as pairs with the same first sentence, are never parted. The draw is by `SEED`.
@@ -128,16 +128,17 @@ def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int]) -> fl
     if len(set(groups)) < 2:
         return 1.0  # too few rows to hold out
     draw = GroupShuffleSplit(1, test_size=KEPT_APART, random_state=SEED)
-    learnt, apart = next(draw.split(train, gold, groups))
-    if len(np.unique(gold[learnt])) < len(np.unique(gold)):
-        return 1.0  # too few rows to part: a class would have none left
-    tried = (logistic(train[learnt], gold[learnt], strength=one, iterations=ITERATIONS) for one in STRENGTHS)
-    return STRENGTHS[int(np.argmax([(classify(train[apart])[0] == gold[apart]).mean() for classify in tried]))]
+    rows, held_out = next(draw.split(train, gold, groups))
+    if len(np.unique(gold[rows])) < len(np.unique(gold)):
+        return 1.0  # too few rows to hold out: a class would have none left
+    classifiers = (logistic(train[rows], gold[rows], strength=one, iterations=ITERATIONS) for one in STRENGTHS)
+    accuracies = [(classify(train[held_out])[0] == gold[held_out]).mean() for classify in classifiers]
+    return STRENGTHS[int(np.argmax(accuracies))]
 
 
 def probe(train: Floats, gold: Ids, groups: Sequence[str | int]) -> Classifier:
-    """Logistic regression of the strength that `chosen_strength` chooses."""
-    return logistic(train, gold, strength=chosen_strength(train, gold, groups), iterations=ITERATIONS)
+    """Logistic regression of the strength that `choose_strength` chooses."""
+    return logistic(train, gold, strength=choose_strength(train, gold, groups), iterations=ITERATIONS)
 
 
 def accuracy(task: str, subset: str, outcome: Outcome, *, metric: Metric = ACCURACY, **more: Any) -> Score:
@@ -164,25 +165,19 @@ MEASURES: dict[Metric, Callable[[Ids, Ids], float]] = {Metric("f1/macro"): _macr
 
 def scores_of(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[Score]:
     """The accuracy with its mistakes, then each of `MEASURES`, mean over the classifiers and without items."""
-    yield accuracy(task, subset, outcome, details=mistakes(test, outcome))
+    names = {row.label: row.name or str(row.label) for row in reversed(test)}  # of a label the first name
+    details = wrong_answers({"text": test.texts()}, outcome, names=names)
+    yield accuracy(task, subset, outcome, details=details)
     for metric, measure in MEASURES.items():
         mean = float(np.mean([measure(outcome.gold, run) for run in outcome.predicted]))
         yield metric.score(task, subset, mean, len(outcome.gold))
-
-
-def mistakes(test: Rows, outcome: Outcome) -> Details:
-    """The worst mistakes of texts with labels, see `wrong_answers`."""
-    names: dict[Label, str] = {}
-    for row in test:
-        names.setdefault(row.label, row.name or str(row.label))  # type: ignore[arg-type]
-    return wrong_answers({"text": test.texts()}, outcome, names=names)
 
 
 def wrong_answers(
     texts: Mapping[str, Sequence[str]],
     outcome: Outcome,
     *,
-    names: Mapping[Label, str] | None = None,
+    names: Mapping[Any, str] | None = None,
     labels: tuple[str, str] = ("gold", "predicted"),
 ) -> Details:
     """The most confident wrong answers of the mean probability, at most ten, the worst first; nothing without any.

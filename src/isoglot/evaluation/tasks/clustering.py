@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ class Clustering(SetTask):
 
 
 def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, subset: str) -> list[Score]:
-    """The four scores of vectors (n, D) with their labels (n); see `Partition` for what they are.
+    """The four scores of vectors (n, D) with their labels (n); see `compare` for what they are.
 
     `n` is the number of texts; for `purity/macro`, of clusters. Accuracy has a table of its classes, the largest first,
     whose first share is the accuracy of assigning every text to the largest class.
@@ -66,24 +67,15 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
     ]
 
 
-class Partition(NamedTuple):
-    """One clustering of n texts, with their classes.
+def compare(gold: Ids, clusters: Ids) -> tuple[NDArray[np.float64], NDArray[np.float64], float, float]:
+    """Compare classes (n,) with clusters (n,), both any whole numbers: (matched, majority, macro purity, v-measure).
 
     `matched` (n,) is 1 where a text's cluster is matched with its class, in the one-to-one matching of clusters with
     classes under which most texts are (Hungarian method); its mean is the accuracy. `majority` (n,) is 1 where a
     text's class is the most frequent of its cluster, the first in the order of labels among equals; its mean is the
-    usual purity. `macro` is the mean over clusters of the share of their most frequent class, small clusters weighing
-    as much as large ones. `v_measure` is the harmonic mean of homogeneity and completeness.
+    usual purity. The macro purity is the mean over clusters of the share of their most frequent class, small clusters
+    weighing as much as large ones. The v-measure is the harmonic mean of homogeneity and completeness.
     """
-
-    matched: NDArray[np.float64]
-    majority: NDArray[np.float64]
-    macro: float
-    v_measure: float
-
-
-def compare(gold: Ids, clusters: Ids) -> Partition:
-    """Compare classes (n,) with clusters (n,), both any whole numbers; see `Partition`."""
     from scipy.optimize import linear_sum_assignment
     from sklearn.metrics import v_measure_score
     from sklearn.metrics.cluster import contingency_matrix
@@ -94,7 +86,7 @@ def compare(gold: Ids, clusters: Ids) -> Partition:
     matching = np.full(table.shape[1], -1)  # fewer classes than clusters leave some without
     rows, columns = linear_sum_assignment(table, maximize=True)
     matching[columns] = rows
-    return Partition(
+    return (
         (matching[column] == row).astype(np.float64),
         (table.argmax(axis=0)[column] == row).astype(np.float64),
         float((table.max(axis=0) / table.sum(axis=0)).mean()),
@@ -126,12 +118,10 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ids]:
 
 
 def _table(matched: NDArray[np.float64], labels: Sequence[str]) -> Detail:
-    where: dict[str, list[int]] = {}
-    for place, label in enumerate(labels):
-        where.setdefault(label, []).append(place)
+    label_of_row = np.asarray(labels, dtype=object)
     rows = tuple(
-        (label, len(places), len(places) / len(labels), float(matched[places].mean()))
-        for label, places in sorted(where.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+        (label, count, count / len(labels), float(matched[label_of_row == label].mean()))
+        for label, count in sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
     )
     return Detail("classes", ("label", "texts", "share", "accuracy"), rows)
 

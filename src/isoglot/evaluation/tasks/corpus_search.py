@@ -40,49 +40,49 @@ class CorpusSearch(BaseTask):
     name: str = "nearest"
     reads: ClassVar[tuple[str, ...]] = ("own/search",)
 
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[tuple[str, str], Source, Source]]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, Source]]:
         """Each language of the queries and of the corpus, `deu-eng`, corpus by corpus; `eng` where they are the same.
 
         English need not be requested, but is not enough alone.
         """
-        files = sources(self.name, self.reads, data)
-        corpora, queries = ([code for part, code in files if part == role] for role in ("corpus", "queries"))
+        files = sources(self.name, self.reads, data).values()
+        corpora, queries = ([file for file in files if file.part.split == role] for role in ("corpus", "queries"))
         subsets = {}
         for corpus, query in product(corpora, queries):
-            pair = query, corpus
-            requested = [code for code in pair if among(code, languages)]
-            if requested and all(code in requested or is_english(code) for code in pair):
-                subsets["-".join(dict.fromkeys(pair))] = pair, files["queries", query], files["corpus", corpus]
+            codes = query.part.subset, corpus.part.subset
+            requested = [code for code in codes if among(code, languages)]
+            if requested and all(code in requested or is_english(code) for code in codes):
+                subsets["-".join(dict.fromkeys(codes))] = query, corpus
         return subsets
 
-    def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Source, Source]]) -> Iterator[Score]:
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source, Source]]) -> Iterator[Score]:
         """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits."""
-        for code, pairs in groupby(subsets.items(), lambda item: item[1][0][1]):
-            of_corpus, where = list(pairs), f"{self.name}, corpus, language {code}"
-            rows = of_corpus[0][1][2].read(where)
+        for corpus, pairs in groupby(subsets.items(), lambda item: item[1][1]):  # one corpus in memory at a time
+            where = f"{self.name}, corpus, language {corpus.part.subset}"
+            rows = corpus.read(where)
             vectors, distinct = embed_rows(encode, rows, where=where), np.unique(first_places(rows.texts()))
             texts, vectors = [rows[at].texts[0] for at in distinct], vectors[distinct]
-            for subset, ((query, _), queries, _) in of_corpus:
-                where = f"{self.name} {subset}, queries, language {query}"
+            for subset, (queries, _) in pairs:
+                where = f"{self.name} {subset}, queries, language {queries.part.subset}"
                 yield self._search(encode, subset, queries.read(where), texts, vectors, where=where)
 
     def _search(
-        self, encode: Encode, subset: str, asked: Rows, texts: list[str], vectors: Floats, *, where: str
+        self, encode: Encode, subset: str, queries: Rows, texts: list[str], vectors: Floats, *, where: str
     ) -> Score:
         """The score of queries in a corpus of distinct sentences."""
-        near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
+        near = neighbours(embed_rows(encode, queries, where=where), vectors, self.top + 1, metric="cosine")
         # Without the query itself. Rounded to what float32 holds, so that a sentence with the vector of another has the
         # cosine 1, not a bit more.
         hits = [
             [(texts[at], round(float(cosine), 6)) for at, cosine in zip(*columns, strict=True) if texts[at] != text]
-            for text, *columns in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
+            for text, *columns in zip(queries.texts(), near.forward_ids, near.forward_scores, strict=True)
         ]
         if not all(hits):
-            place = asked.place()([bool(row) for row in hits].index(False))
+            place = queries.place()([bool(row) for row in hits].index(False))
             raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
         table = tuple(
             (row.texts[0], rank, text, cosine)
-            for row, best in zip(asked[: self.shown], hits, strict=False)
+            for row, best in zip(queries[: self.shown], hits, strict=False)
             for rank, (text, cosine) in enumerate(best[: self.top], 1)
         )
         items = np.array([row[0][1] for row in hits], np.float32)

@@ -18,7 +18,7 @@ import numpy as np
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score
-from isoglot.evaluation.sets import SetTask, Source, among, in_split
+from isoglot.evaluation.sets import SetTask, Source, among
 from isoglot.evaluation.tasks import classification
 from isoglot.evaluation.vectors import embed_rows
 from isoglot.search.best import Floats, Ids
@@ -63,7 +63,7 @@ class LanguageId(SetTask):
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The sets all of whose languages are there, and one of which is requested."""
-        tests = in_split(self.name, self.reads, self.split, data)
+        tests = SetTask.find(self, data)
         asked = (codes for codes in SETS if any(among(code, languages) for code in codes))
         return {"-".join(codes): tests for codes in asked if tests.keys() >= {*codes}}
 
@@ -102,7 +102,7 @@ class LanguageIdLingua(SetTask):
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The requested languages, each with the files of all; none with fewer than two files."""
-        every = in_split(self.name, self.reads, self.split, data)
+        every = SetTask.find(self, data)
         return {code: every for code in every if among(code, languages)} if len(every) > 1 else {}
 
     def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:

@@ -28,13 +28,13 @@ def best_layers(train: Set, dev: Set, *, classes: int) -> tuple[Layer, ...]:
     Of equals the first of the grid wins: the smallest batch, then the greatest rate.
     """
     best = -1.0
-    chosen: tuple[Layer, ...] = ()
+    layers: tuple[Layer, ...] = ()
     for batch, rate in product(BATCHES, RATES):
-        tried = [fit(train, dev, classes=classes, batch=batch, rate=rate, seed=seed) for seed in SEEDS]
-        mean = float(np.mean([right for right, _ in tried]))
+        fits = [fit(train, dev, classes=classes, batch=batch, rate=rate, seed=seed) for seed in SEEDS]
+        mean = float(np.mean([right for right, _ in fits]))
         if mean > best:
-            best, chosen = mean, tuple(layer for _, layer in tried)
-    return chosen
+            best, layers = mean, tuple(layer for _, layer in fits)
+    return layers
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,13 +27,8 @@ from isoglot.search.exact import neighbours
 ACCURACY = Metric("accuracy", main=True)
 
 
-class _Language(NamedTuple):
-    """The distinct sentences of a language, the place of each, and the entities that it links to, rows of the table."""
-
-    code: str
-    texts: list[str]
-    places: list[str]
-    entities: list[set[int]]
+# A language and its sentences: each with its place and the entities that it links to, rows of the table.
+Side = tuple[str, dict[str, tuple[str, set[int]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +43,38 @@ class Linked(BaseTask):
     name: str = "linked"
     needs: ClassVar[str] = "a folder that `isoglot wikipedia` wrote, or one that contains it as `wikipedia`"
 
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[_Language, list[int], _Language]]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Side, list[int], Side]]:
         """The sentences of the first language, the queries among them, and the sentences of the second language.
 
         Those pairs of the requested languages, or of one and English, that have a query.
         """
-        languages_read = self._read(data)
-        chosen = [code for code in languages_read if is_english(code) or among(code, languages)]
-        entities = {code: set[int]().union(*languages_read[code].entities) for code in chosen}
-        pairs: dict[str, tuple[_Language, list[int], _Language]] = {}
-        for a, b in permutations(chosen, 2):
-            source, target = languages_read[a], languages_read[b]
-            queries = [place for place, links in enumerate(source.entities) if not links.isdisjoint(entities[b])]
-            if queries:
-                pairs[f"{a}-{b}"] = source, queries, target
+        sentences = self._read(data)
+        codes = [code for code in sorted(sentences) if is_english(code) or among(code, languages)]
+        entities = {code: set[int]().union(*(links for _, links in sentences[code].values())) for code in codes}
+        pairs: dict[str, tuple[Side, list[int], Side]] = {}
+        for a, b in permutations(codes, 2):
+            links_of = [links for _, links in sentences[a].values()]
+            if queries := [place for place, links in enumerate(links_of) if not links.isdisjoint(entities[b])]:
+                pairs[f"{a}-{b}"] = (a, sentences[a]), queries, (b, sentences[b])
         return pairs
 
-    def score(self, encode: Encode, subsets: dict[str, tuple[_Language, list[int], _Language]]) -> Iterator[Score]:
+    def score(self, encode: Encode, subsets: dict[str, tuple[Side, list[int], Side]]) -> Iterator[Score]:
         """The accuracy of each pair of languages."""
         vectors: dict[str, Floats] = {}
+        links: dict[str, list[set[int]]] = {}
         for subset, (source, queries, target) in subsets.items():
-            for side in (source, target):
-                if side.code not in vectors:
-                    where = f"{self.name}, language {side.code}"
-                    vectors[side.code] = embed(encode, side.texts, where=where, place=side.places.__getitem__)
-            rows = vectors[source.code][queries]
-            nearest = neighbours(rows, vectors[target.code], 1, metric="cosine").forward_ids[:, 0]
+            for code, sentences in (source, target):
+                if code not in vectors:
+                    places, links[code] = map(list, zip(*sentences.values(), strict=True))
+                    where = f"{self.name}, language {code}"
+                    vectors[code] = embed(encode, [*sentences], where=where, place=places.__getitem__)
+            a, b = source[0], target[0]
+            nearest = neighbours(vectors[a][queries], vectors[b], 1, metric="cosine").forward_ids[:, 0]
             pairs = zip(queries, nearest, strict=True)
-            hits = [not source.entities[query].isdisjoint(target.entities[place]) for query, place in pairs]
+            hits = [not links[a][query].isdisjoint(links[b][place]) for query, place in pairs]
             yield ACCURACY.mean_of(self.name, subset, np.array(hits, np.float32))
 
-    def _read(self, data: Path) -> dict[str, _Language]:
+    def _read(self, data: Path) -> dict[str, dict[str, tuple[str, set[int]]]]:
         """The sentences by language. A sentence with several links is there once, with all its entities."""
         if (file := locate(data, SENTENCES) or locate(data / "wikipedia", SENTENCES)) is None:
             return {}
@@ -86,11 +82,7 @@ class Linked(BaseTask):
         with reading(self.name):
             numbers = (number for number, _ in read_lines(file))
             for number, group in zip(numbers, read_entities(file.parent, hard=0), strict=True):
-                texts_of = sentences.setdefault(group.langs[0], {})
-                _, links = texts_of.setdefault(group.texts[0], (f"{file}:{number}", set()))
+                of_language = sentences.setdefault(group.langs[0], {})
+                _, links = of_language.setdefault(group.texts[0], (f"{file}:{number}", set()))
                 links.add(int(group.extras["entity"]))  # type: ignore[arg-type]
-        languages = {}
-        for code, texts in sorted(sentences.items()):
-            places, links_of = zip(*texts.values(), strict=True)
-            languages[code] = _Language(code, [*texts], [*places], [*links_of])
-        return languages
+        return sentences

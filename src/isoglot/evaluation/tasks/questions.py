@@ -75,14 +75,14 @@ class Questions(SetTask):
             where = f"{self.name} {subset}"
             questions, paragraphs = (parts[kind].read(f"{where}, {kind}") for kind in ("questions", "paragraphs"))
             questions, relevance = _judge(questions, paragraphs, parts["gold"].read(where), where=where)
-            asked = embed_rows(in_role(encode, "query"), questions, where=f"{where}, query")
-            searched = embed_rows(in_role(encode, "document"), paragraphs, where=f"{where}, document")
-            nearest = neighbours(asked, searched, DEPTH, metric="cosine").forward_ids
+            queries = embed_rows(in_role(encode, "query"), questions, where=f"{where}, query")
+            documents = embed_rows(in_role(encode, "document"), paragraphs, where=f"{where}, document")
+            nearest = neighbours(queries, documents, DEPTH, metric="cosine").forward_ids
             items = judge(nearest, relevance)
             first, relevant = nearest[:, 0], np.array([min(gains) for gains in relevance])
             wrong = np.flatnonzero([place not in gains for place, gains in zip(first, relevance, strict=True)])
             texts = questions.texts(), paragraphs.texts()
-            details = cosine_mistakes(texts, (asked, searched), wrong, relevant[wrong], first[wrong])
+            details = cosine_mistakes(texts, (queries, documents), wrong, relevant[wrong], first[wrong])
             item_set = item_set_of(questions.texts())
             for metric, values in zip(MEASURES, items.T, strict=True):
                 shown = details if metric.main else ()
@@ -115,8 +115,8 @@ def _judge(questions: Rows, paragraphs: Rows, gold: Rows, *, where: str) -> tupl
     for row in gold:
         question, paragraph = row.texts
         if question not in gains or paragraph not in numbers:
-            lacking = f"question {question!r}" if question not in gains else f"paragraph {paragraph!r}"
-            raise EvaluationError(f"{where}: {row.places[0]}: there is no {lacking}; get the files again")
+            missing = f"question {question!r}" if question not in gains else f"paragraph {paragraph!r}"
+            raise EvaluationError(f"{where}: {row.places[0]}: there is no {missing}; get the files again")
         if float(row.label or 0) > 0:
             gains[question][numbers[paragraph]] = float(row.label or 0)
     judged = Rows(row for row in questions if gains[row.id])

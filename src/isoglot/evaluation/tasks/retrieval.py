@@ -231,14 +231,14 @@ def mistakes(
     difference.
     """
     # Rounded before they are sorted: differences that differ by rounding alone stay in the order of the data.
-    right, chosen = (score.round(6) for score in scores)
-    above = (chosen - right).round(6)
+    expected_scores, answer_scores = (score.round(6) for score in scores)
+    excess = (answer_scores - expected_scores).round(6)
 
     def row(at: int) -> Cells:
         sentences = (side[places[at]] for side, places in zip((texts[0], texts[1], texts[1]), rows, strict=True))
-        return *sentences, float(right[at]), float(chosen[at]), float(above[at])
+        return *sentences, float(expected_scores[at]), float(answer_scores[at]), float(excess[at])
 
-    return worst(("sentence", "expected", "found", *names), above, row)
+    return worst(("sentence", "expected", "found", *names), excess, row)
 
 
 def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:

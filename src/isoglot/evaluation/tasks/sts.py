@@ -19,7 +19,7 @@ other two differ, so they are other tasks: the STS benchmark as it was before Se
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from pathlib import Path
 from typing import ClassVar
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Cells, Details, Encode, Metric, Score, item_set_of, worst
-from isoglot.evaluation.sets import SetTask, Source, in_memory, in_split, words
+from isoglot.evaluation.sets import SetTask, Source, in_memory, words
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed_rows, unit
 
@@ -51,11 +51,6 @@ _LETTERS = 300  # maximum characters of a sentence in that table: some sets pair
 Items = NDArray[np.float32]  # (n, 2): gold, cosine
 
 
-def join_rows(parts: Iterable[Rows]) -> Rows:
-    """All pairs of several parts, one part after the other."""
-    return Rows(chain.from_iterable(parts))
-
-
 def correlation_metric(name: str) -> Metric:
     """A correlation. Spearman is the main number; of the ways to put corpora together, that of all pairs."""
     return Metric(name, "correlation", main=name in ("spearman", "spearman/all"))
@@ -69,6 +64,7 @@ class Sts(SetTask):
     sentence 1 is always in the first language. Each is one corpus, named "".
     """
 
+    merges: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = tuple(map(correlation_metric, CORRELATIONS))
     reads: tuple[str, ...] = ()
     rows: Mapping[str, Rows] = field(default_factory=dict)
@@ -76,7 +72,7 @@ class Sts(SetTask):
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The subsets whose files are there, in the order of the set, each with its corpora."""
         parts = {subset: in_memory(subset, rows) for subset, rows in self.rows.items()}
-        parts = parts or in_split(self.name, self.reads, self.split, data, languages, merge=True)
+        parts = parts or SetTask.find(self, data, languages)
         return {subset: {"": source} for subset, source in parts.items()}
 
     def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
@@ -88,7 +84,7 @@ class Sts(SetTask):
                 where = f"{self.name} {subset}{corpus and f', corpus {corpus}'}"
                 pairs.append(source.read(where))
                 parts.append(judge(encode, pairs[-1], where=where, languages=sides(subset)))
-            details = mistakes(join_rows(pairs), np.concatenate(parts))
+            details = mistakes(Rows(chain.from_iterable(pairs)), np.concatenate(parts))
             yield from correlations(self.name, subset, parts, self.ways(corpora), details=details)
 
     def ways(self, corpora: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002
@@ -101,7 +97,8 @@ def read_pairs(task: Sts, data: Path, subset: str) -> Rows:
     subsets = task.find(data)
     if subset not in subsets:
         raise EvaluationError(f"{task.name} {subset}: not in {data}: {task.needs}")
-    return join_rows(source.read(f"{task.name} {corpus or subset}") for corpus, source in subsets[subset].items())
+    parts = (source.read(f"{task.name} {corpus or subset}") for corpus, source in subsets[subset].items())
+    return Rows(chain.from_iterable(parts))
 
 
 def sides(subset: str) -> tuple[str, str]:
@@ -129,8 +126,8 @@ def embed_sides(
     encode: Encode, pairs: Rows, *, where: str, languages: tuple[str, str]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Vectors (N, D) of the first and of the second sentences. Raises `EvaluationError` with the language and place."""
-    one, other = (f"{where}, sentence {number}, language {code}" for number, code in enumerate(languages, 1))
-    return embed_rows(encode, pairs, where=one), embed_rows(encode, pairs, where=other, side=1)
+    first, second = (f"{where}, sentence {number}, language {code}" for number, code in enumerate(languages, 1))
+    return embed_rows(encode, pairs, where=first), embed_rows(encode, pairs, where=second, side=1)
 
 
 def correlations(
@@ -192,9 +189,10 @@ class EnglishSts(Sts):
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """`eng` with its corpora, or with one named "" for all of its pairs."""
-        pairs = zip(self.reads, self.splits, strict=True)
-        parts = next(filter(None, (in_split(self.name, (name,), split, data, languages) for name, split in pairs)), {})
-        return {SUBSET: {part.partition(".")[2]: source for part, source in parts.items()}} if parts else {}
+        for name, split in zip(self.reads, self.splits, strict=True):
+            if parts := SetTask.find(replace(self, reads=(name,), splits=(), split=split), data, languages):
+                return {SUBSET: {part.partition(".")[2]: source for part, source in parts.items()}}
+        return {}
 
     def ways(self, corpora: Iterable[str]) -> tuple[str, ...]:
         """All three, if the corpora are there."""

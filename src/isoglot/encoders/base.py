@@ -96,7 +96,6 @@ class Encoder(Model, nn.Module):
             self.write(new, name=name)
             if not weights == (words or weights) == packing.FULL:
                 packing.pack(new, weights, words)
-            layout.sort_headers(new)
             forms = weights if words in (None, weights) else f"{weights}, words {words}"
             self.write_card(new, name=name, weights=forms)
 

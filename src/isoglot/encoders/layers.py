@@ -49,16 +49,16 @@ class Dense(nn.Module):
         return projected
 
 
-def read_dense(module: layout.Module) -> Dense:
+def read_dense(folder: Path) -> Dense:
     """The dense layer saved in a module folder; EncoderError if it is of a kind we do not run."""
-    config = layout.settings_of(module, configs.Dense)
+    config = configs.read(folder / "config.json", configs.Dense)
     activation = config.activation_function.rsplit(".", 1)[-1]
     if activation not in ACTIVATIONS:
-        raise EncoderError(f"{module.folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
+        raise EncoderError(f"{folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
     with torch.device("meta"):  # the sizes in config.json take no memory
         layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
-    weights = {name: weight.float() for name, weight in read_weights(module.folder).items()}
-    with configs.reading(module.folder):
+    weights = {name: weight.float() for name, weight in read_weights(folder).items()}
+    with configs.reading(folder):
         layer.load_state_dict(weights, assign=True)
     return layer
 
@@ -75,19 +75,19 @@ def write_dense(folder: Path, layer: Dense) -> None:
     write_weights(folder, layer.state_dict())
 
 
-def read_layer_mean(module: layout.Module, depth: int) -> str:
+def read_layer_mean(folder: Path, depth: int) -> str:
     """`first-last` or `first1-last`, whichever mean of `depth` layers is saved; EncoderError for any other."""
-    config = layout.settings_of(module, configs.LayerMean)
-    saved = read_weights(module.folder).get("layer_weights", torch.zeros(0))
+    config = configs.read_if_there(folder / "config.json", configs.LayerMean)
+    saved = read_weights(folder).get("layer_weights", torch.zeros(0))
     weights, start = saved.flatten().tolist(), config.layer_start
     used = {start + layer: weight for layer, weight in enumerate(weights) if weight != 0}
     last = config.num_hidden_layers or start + len(weights) - 1
     if last != depth:
-        raise EncoderError(f"{module.folder}: is a mean of {last} layers, and the model has {depth}")
+        raise EncoderError(f"{folder}: is a mean of {last} layers, and the model has {depth}")
     for name, first in FIRST_LAYER.items():
         if sorted(used) == [first, last] and used[first] == used[last]:
             return name
-    raise EncoderError(f"{module.folder}: only the mean of the first and the last layer is run, not weights {weights}")
+    raise EncoderError(f"{folder}: only the mean of the first and the last layer is run, not weights {weights}")
 
 
 def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
@@ -269,13 +269,13 @@ class Flow(nn.Module):
     @staticmethod
     def load(folder: str) -> Flow:
         """The flow in a module folder, as sentence-transformers asks for it. Raises EncoderError."""
-        return read_flow(layout.Module("Flow", Path(folder), layout.read_json(Path(folder) / "config.json")))
+        return read_flow(Path(folder))
 
 
-def read_flow(module: layout.Module) -> Flow:
+def read_flow(folder: Path) -> Flow:
     """The flow saved in a module folder; EncoderError if its settings or weights are not one's."""
-    config, weights = layout.settings_of(module, configs.Flow), read_weights(module.folder)
-    with configs.reading(f"{module.folder}: the flow"):
+    config, weights = configs.read(folder / "config.json", configs.Flow), read_weights(folder)
+    with configs.reading(f"{folder}: the flow"):
         _require_sizes(config, weights)
         flow = Flow(**config.model_dump())
         flow.load_state_dict(weights)
@@ -360,7 +360,7 @@ class WithLayer(Encoder):
 def with_layers(encoder: Encoder, modules: Sequence[layout.Module]) -> Encoder:
     """The encoder with saved layers after it, in their order; EncoderError if one can't be read or does not fit."""
     for module in modules:
-        layer = read_dense(module) if module.kind == "Dense" else read_flow(module)
+        layer = read_dense(module.folder) if module.kind == "Dense" else read_flow(module.folder)
         with configs.reading(module.folder):
             encoder = WithLayer(encoder, layer).eval()
     return encoder

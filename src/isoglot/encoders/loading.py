@@ -207,9 +207,9 @@ def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, A
         if module.kind == "Pooling":
             of_modules["pooling"] = _pooling_of(module, settings)
         elif module.kind == "WeightedLayerPooling":
-            layers = read_layer_mean(module, int(backbone.config.num_hidden_layers))
+            layers = read_layer_mean(module.folder, int(backbone.config.num_hidden_layers))
         elif module.kind == "Dense":
-            of_modules["projections"].append(read_dense(module))
+            of_modules["projections"].append(read_dense(module.folder))
         elif module.kind == "Normalize":
             of_modules["normalizes"] = True
         else:
@@ -234,7 +234,7 @@ def _refuse_unknown(kind: type[Encoder], folder: Path, settings: dict[str, Any])
 
 def _pooling_of(module: layout.Module, settings: dict[str, Any]) -> str:
     """The pooling a Pooling module asks for, in the words of this library, or that of the settings."""
-    config = layout.settings_of(module, configs.Pooling)
+    config = configs.read_if_there(module.folder / "config.json", configs.Pooling)
     names = config.modes
     if settings.get("prompt") and not config.include_prompt:
         raise EncoderError(

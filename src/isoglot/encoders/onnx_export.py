@@ -140,7 +140,6 @@ def write_onnx(
             packing.compress_tokenizer(new / "tokenizer.json")
         (new / layout.GRAPH).parent.mkdir()
         (new / layout.GRAPH).write_bytes(data)
-        layout.sort_headers(new)
         encoder.write_card(new, name=name, weights=f"ONNX, layers {layers}, words {words}")
 
 

@@ -13,13 +13,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from isoglot.core.errors import EncoderError, nearest
-from isoglot.model.packed import GROUP, SCALES, TOKENIZER, WEIGHTS
+from isoglot.model.packed import GROUP, PLAIN_TOKENIZER, PLAIN_WEIGHTS, SCALES, TOKENIZER, WEIGHTS
 
 FULL, HALF = "float32", "float16"
 BITS = {"int8": 8, "int4": 4}
 FORMS = (FULL, HALF, *BITS)
 ONNX = "onnx"  # weights in the file of onnx_export.py
-_PLAIN_WEIGHTS, _PLAIN_TOKENIZER = "model.safetensors", "tokenizer.json"
 _CANDIDATES = (1.0, 1.06, 0.97, 0.94, 0.9, 0.86, 0.81, 0.76)  # starting scales, relative to that of the largest value
 _TOGETHER = 1 << 21  # values quantised at a time
 
@@ -99,13 +98,13 @@ def pack(folder: Path, weights: str, words: str | None = None) -> None:
 
     Raises EncoderError for a folder without weights, and for weights that are not finite.
     """
-    files = sorted(folder.rglob(_PLAIN_WEIGHTS))
+    files = sorted(folder.rglob(PLAIN_WEIGHTS))
     if not files:
         raise EncoderError(f"{folder}: has no weights to convert")
     for file in files:
-        of_encoder = (file.parent / _PLAIN_TOKENIZER).is_file()  # the others are layers after the pooling
+        of_encoder = (file.parent / PLAIN_TOKENIZER).is_file()  # the others are layers after the pooling
         _pack_weights(file, weights if of_encoder else HALF, words or weights)
-    for file in sorted(folder.rglob(_PLAIN_TOKENIZER)):
+    for file in sorted(folder.rglob(PLAIN_TOKENIZER)):
         compress_tokenizer(file)
 
 
@@ -135,5 +134,6 @@ def _pack_weights(file: Path, weights: str, words: str) -> None:
                 raise EncoderError(f"{file}: {name}: {error}") from error
             packed[name] = integers
             facts[name] = {"columns": values.shape[-1], "unit": unit}
-    save_file(packed, file.with_name(WEIGHTS), metadata={"format": "pt", "isoglot": json.dumps(facts)})
+    # With two entries of metadata, whose order is random in each process, equal models would be different files.
+    save_file(packed, file.with_name(WEIGHTS), metadata={"isoglot": json.dumps(facts)})
     file.unlink()

@@ -17,9 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from isoglot.core.errors import IsoglotError, OutputError
 from isoglot.data.files import (
@@ -63,14 +61,10 @@ def digest_of(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One line of modules.json: the class's short name, its folder, and the config.json there ({} if none).
-
-    The config is unchecked: `settings_of` checks it.
-    """
+    """One line of modules.json: the class's short name, and its folder, where its settings and weights are."""
 
     kind: str
     folder: Path
-    config: Any
 
 
 def is_model(folder: Path) -> bool:
@@ -86,21 +80,6 @@ def is_onnx(folder: Path) -> bool:
 def find_weights(folder: Path) -> Path | None:
     """The file with the weights of a model folder, or with the list of such files, as transformers writes them."""
     return next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None)
-
-
-def sort_headers(folder: Path) -> None:
-    """Write the names in the headers of files of tensors in order, so that equal models are equal files.
-
-    The library has them in another order in every process.
-    """
-    for file in folder.rglob("*.safetensors"):
-        with file.open("r+b") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            header = json.loads(stream.read(size))
-            text = json.dumps(header, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-            if len(text) <= size:
-                stream.seek(8)
-                stream.write(text.ljust(size))
 
 
 @contextmanager
@@ -304,27 +283,10 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
     return SavedTokenizer(backend, int(length), tuple(inputs), named)
 
 
-def read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
-    """The weights in model.safetensors of a module folder. Raises EncoderError."""
-    from safetensors.numpy import load_file
-
-    with configs.reading(folder / "model.safetensors"):  # also for bfloat16, which NumPy does not have
-        return load_file(folder / "model.safetensors")
-
-
 def read_modules(folder: Path) -> list[Module]:
     """The modules of a saved folder in order of use; class paths of versions 2 to 6 are all understood."""
-    modules = []
-    for entry in sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx):
-        place = folder / entry.path
-        config = read_json(place / "config.json") if (place / "config.json").is_file() else {}
-        modules.append(Module(entry.type.rsplit(".", 1)[-1], place, config))
-    return modules
-
-
-def settings_of(module: Module, kind: type[configs.Setting]) -> configs.Setting:
-    """The settings of a module, checked."""
-    return configs.check_value(module.folder / "config.json", kind, module.config)
+    entries = sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx)
+    return [Module(entry.type.rsplit(".", 1)[-1], folder / entry.path) for entry in entries]
 
 
 def read_settings(folder: Path) -> configs.Settings:

@@ -33,7 +33,7 @@ Array = NDArray[Any]
 GROUP = 32  # weights that share a scale: 4.5 or 8.5 bits per weight
 WEIGHTS, TOKENIZER = "packed.safetensors", "tokenizer.json.xz"
 SCALES = ".scales"
-_PLAIN_TOKENIZER = "tokenizer.json"
+PLAIN_WEIGHTS, PLAIN_TOKENIZER = "model.safetensors", "tokenizer.json"  # in a folder that is not packed
 _LARGEST = 1 << 29  # bytes of a tokenizer.json that are expanded at most
 
 
@@ -68,9 +68,13 @@ def is_packed(folder: Path) -> bool:
 
 
 def read_weights(folder: Path) -> dict[str, Array]:
-    """The weights of a packed module folder in float32. Raises EncoderError for a damaged file."""
+    """The weights of a module folder, packed ones in float32. Raises EncoderError for a damaged file."""
     from safetensors import safe_open
+    from safetensors.numpy import load_file
 
+    if not is_packed(folder):
+        with reading(folder / PLAIN_WEIGHTS):  # also for bfloat16, which NumPy does not have
+            return load_file(folder / PLAIN_WEIGHTS)
     with reading(folder / WEIGHTS), safe_open(folder / WEIGHTS, "np") as file:
         facts = json.loads((file.metadata() or {})["isoglot"])
         return dict(_expand_tensors(file, facts))
@@ -94,7 +98,7 @@ def tokenizer_file(folder: Path) -> Iterator[Path]:
     """
     path = folder / TOKENIZER
     if not path.is_file():
-        yield folder / _PLAIN_TOKENIZER
+        yield folder / PLAIN_TOKENIZER
         return
     reader = lzma.LZMADecompressor()
     with reading(path):
@@ -102,7 +106,7 @@ def tokenizer_file(folder: Path) -> Iterator[Path]:
     if not reader.eof or reader.unused_data:
         raise EncoderError(f"{path}: is damaged at its end, or larger than 512 MiB; save or download the model again")
     with tempfile.TemporaryDirectory(prefix="isoglot-") as place:
-        expanded = Path(place, _PLAIN_TOKENIZER)
+        expanded = Path(place, PLAIN_TOKENIZER)
         expanded.write_bytes(content)
         yield expanded
 

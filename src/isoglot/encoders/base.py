@@ -81,15 +81,11 @@ class Encoder(Model, nn.Module):
         del name, words
         raise EncoderError(f"{folder}: only transformers can be exported to ONNX, and this is a {type(self).__name__}")
 
-    @check_arguments()
-    def save(
-        self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
-    ) -> None:
-        """Write the encoder and its model card to `folder`: see `Model.save`."""
+    def write_model(self, folder: str | Path, *, name: str | None, weights: str, words: str | None) -> None:
+        """Write the encoder and its model card to `folder`, in the forms of `save`, which checks them."""
         from isoglot.encoders import packing
 
-        packing.check(weights, words)
-        if weights == packing.ONNX:
+        if weights == "onnx":
             self.save_graph(folder, name=name, words=words or "int4")
             return
         with layout.replacing(folder) as new:

@@ -38,7 +38,7 @@ def quantize(encoder: Encoder) -> OnnxModel:
     if encoder.device.type != "cpu":
         raise EncoderError(f"int8 needs a CPU and the encoder is on {encoder.device}; use bfloat16 there")
     words, state = encoder.backbone.get_input_embeddings().weight, _state(encoder)
-    with _exporting:  # one export at a time: the exporter's settings, and the log meanwhile, are of the whole process
+    with _exporting:  # one export at a time: the filter of warnings is the whole process's
         cached = _graphs.get(words)  # type: ignore[no-untyped-call]
         if cached is None or cached[0] != state:
             cached = _graphs[words] = state, _graph(encoder)
@@ -66,7 +66,7 @@ def _graph(encoder: Encoder) -> Graph:
             _ = graph.session
             return graph
     logging.getLogger(__name__).info("exporting the encoder to int8, once for its weights")
-    data = build_graph(encoder, words="input")
+    data = build_graph(encoder, words=None)
     # A cache that can't be written costs time, not the result.
     with suppress(OSError, IsoglotError), atomic_write(path, binary=True) as stream:
         stream.write(data)

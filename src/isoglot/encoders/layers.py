@@ -129,9 +129,8 @@ def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     """The tensors of a module folder, as safetensors."""
     from safetensors.torch import save_file
 
-    save_file(
-        {name: value.detach().cpu().contiguous() for name, value in weights.items()}, folder / "model.safetensors"
-    )
+    copied = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+    save_file(copied, folder / "model.safetensors", metadata={"format": "pt"})  # without which transformers reads none
 
 
 # Flows
@@ -152,19 +151,16 @@ class ActNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(N, D) to (N, D)."""
         if self.training and not self.ready:
-            self._set(x.detach())
+            with torch.no_grad():
+                self.shift.copy_(-x.mean(0))
+                self.log_scale.copy_(-(x.std(0, unbiased=False) + 1e-6).log() / _FASTER)
+                self.ready.fill_(True)
         return (x + self.shift) * (_FASTER * self.log_scale).exp()
 
     @property
     def log_det(self) -> Tensor:
         """The log of |det dy/dx|, the same for every x: the sum of s."""
         return _FASTER * self.log_scale.sum()
-
-    @torch.no_grad()
-    def _set(self, x: Tensor) -> None:
-        self.shift.copy_(-x.mean(0))
-        self.log_scale.copy_(-(x.std(0, unbiased=False) + 1e-6).log() / _FASTER)
-        self.ready.fill_(True)
 
 
 class Step(nn.Module):
@@ -190,14 +186,11 @@ class Step(nn.Module):
         self.net = nn.Sequential(hidden[0], ActNorm(width), nn.ReLU(), hidden[1], ActNorm(width), nn.ReLU(), last)
         self.log_scale = nn.Parameter(torch.zeros(dim - half))
 
-    def _shift(self, a: Tensor) -> Tensor:
-        shift: Tensor = self.net(a) * (_FASTER * self.log_scale).exp()
-        return shift
-
     def forward(self, x: Tensor) -> Tensor:
         """(N, D) to (N, D); only the actnorm changes volume."""
         a, b = self.norm(x)[:, self.order].chunk(2, dim=1)
-        return torch.cat([a, b + self._shift(a)], dim=1)
+        shift = self.net(a) * (_FASTER * self.log_scale).exp()
+        return torch.cat([a, b + shift], dim=1)
 
 
 class Flow(nn.Module):

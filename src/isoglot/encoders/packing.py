@@ -12,13 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from isoglot.core.errors import EncoderError, nearest
+from isoglot.core.errors import EncoderError
 from isoglot.model.packed import GROUP, PLAIN_TOKENIZER, PLAIN_WEIGHTS, SCALES, TOKENIZER, WEIGHTS
 
 FULL, HALF = "float32", "float16"
 BITS = {"int8": 8, "int4": 4}
-FORMS = (FULL, HALF, *BITS)
-ONNX = "onnx"  # weights in the file of onnx_export.py
 _CANDIDATES = (1.0, 1.06, 0.97, 0.94, 0.9, 0.86, 0.81, 0.76)  # starting scales, relative to that of the largest value
 _TOGETHER = 1 << 21  # values quantised at a time
 
@@ -81,19 +79,10 @@ def _fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
     return best, scales
 
 
-def check(weights: str, words: str | None = None) -> None:
-    """Raise ValueError for a form of weights that does not exist."""
-    for form, choices in ((weights, (*FORMS, ONNX)), (words or FULL, FORMS)):
-        if form not in choices:
-            raise ValueError(f"weights in {form!r} are not known; {nearest(form, choices)}")
-    if weights == ONNX and words == HALF:
-        raise ValueError("words in float16 can't be written to ONNX; use float32, int8 or int4")
-
-
 def pack(folder: Path, weights: str, words: str | None = None) -> None:
     """Replace the weights and tokenizers in a model folder and the folders inside it by packed ones.
 
-    weights   form of the matrices of encoders, one of `FORMS`
+    weights   form of the matrices of encoders: float32, float16, int8 or int4
     words     form of the word tables; None: that of `weights`
 
     Raises EncoderError for a folder without weights, and for weights that are not finite.

@@ -10,7 +10,6 @@ import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -27,11 +26,11 @@ from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert, Config, compile_layers
 from isoglot.encoders.int8 import quantize
-from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
+from isoglot.encoders.layers import Dense, write_dense, write_layer_mean, write_weights
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.rounding import for_inference
-from isoglot.encoders.switches import attending
+from isoglot.encoders.switches import attending, quiet
 from isoglot.model import Model, layout
 from isoglot.model.tokenizer import SavedTokenizer, add_prompt, disable_extras, tokenize_rows
 
@@ -240,8 +239,11 @@ class TransformerEncoder(Encoder):
         An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
         """
         merged = adapters.merge_adapters(self.backbone)
-        with nullcontext() if isinstance(merged, Bert) else layout.quiet():
-            merged.save_pretrained(folder)
+        if isinstance(merged, Bert):
+            write_weights(folder, merged.state_dict())
+        else:
+            with quiet():
+                merged.save_pretrained(folder)
         self.write_settings(folder, name=name)
         if self.adapter is not None and self.origin:
             unchanged = {key: getattr(self, key) for key in ("pooling", "max_length", "prompt", "prompts", "layers")}
@@ -250,24 +252,24 @@ class TransformerEncoder(Encoder):
 
     def write_settings(self, folder: Path, *, name: str | None = None) -> None:
         """Write all files of a saved model but the weights of the backbone."""
+        kinds = [("Transformer", "")]
+
+        def add(kind: str, ending: str) -> Path:
+            kinds.append((kind, f"{len(kinds)}_{ending}"))
+            return folder / kinds[-1][1]
+
         layered = self.pooling in FIRST_LAYER
-        kinds = [("Transformer", ""), *([("WeightedLayerPooling", "1_Layers")] if layered else [])]
-        kinds += [("Pooling", f"{len(kinds)}_Pooling")]
-        for _ in self.projections:
-            kinds += [("Dense", f"{len(kinds)}_Dense")]
+        if layered:
+            depth = int(self.backbone.config.num_hidden_layers)
+            write_layer_mean(add("WeightedLayerPooling", "Layers"), FIRST_LAYER[self.pooling], depth, self.hidden)
+        layout.write_pooling(add("Pooling", "Pooling"), "mean" if layered else self.pooling, self.hidden)
+        for projection in self.projections:
+            write_dense(add("Dense", "Dense"), cast(Dense, projection))
         if self.normalizes:
-            kinds += [("Normalize", f"{len(kinds)}_Normalize")]
+            add("Normalize", "Normalize")
         self._write_config(folder)
         layout.write_tokenizer(folder, self.tokenizer, self.max_length, has_pooler=not self._lacks_pooler)
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
-        places = {kind: folder / path for kind, path in kinds}
-        layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
-        if layered:
-            depth = int(self.backbone.config.num_hidden_layers)
-            write_layer_mean(places["WeightedLayerPooling"], FIRST_LAYER[self.pooling], depth, self.hidden)
-        denses = [folder / path for kind, path in kinds if kind == "Dense"]
-        for place, projection in zip(denses, self.projections, strict=True):
-            write_dense(place, cast(Dense, projection))
 
     @property
     def _lacks_pooler(self) -> bool:

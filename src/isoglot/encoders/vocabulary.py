@@ -30,7 +30,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import Model
 from isoglot.model.engine import check_texts
-from isoglot.model.tokenizer import SavedTokenizer, backend_of, tokenize_rows
+from isoglot.model.tokenizer import SavedTokenizer, backend_of, readable, tokenize_rows
 
 KINDS = ("Unigram", "WordPiece", "BPE")
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback
@@ -240,7 +240,7 @@ def find_used(
 
 def _unknown_words(tokenizer: Tokenizer, text: str, unknown: int) -> Iterator[str]:
     """The words of a text, after pre-tokenisation, that become the unknown token."""
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as `tokenize_rows` reads it
+    text = readable(text)  # as `tokenize_rows` reads it
     encoding = tokenizer.encode(text, add_special_tokens=False)
     for number, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
         if number == unknown:

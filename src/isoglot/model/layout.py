@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,7 +46,6 @@ _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-_quiet = threading.RLock()
 _INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -151,26 +149,6 @@ def _full_disk_is_oserror() -> Iterator[None]:
         if match := re.search(r"\(os error (\d+)\)", str(error)):
             raise OSError(int(match[1]), os.strerror(int(match[1]))) from error
         raise
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence progress bars and reports of transformers; relevant problems are raised as errors.
-
-    One thread at a time, since these settings are of the whole process.
-    """
-    from transformers.utils import logging
-
-    with _quiet:
-        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
-        try:
-            yield
-        finally:
-            logging.set_verbosity(level)
-            if bars:
-                logging.enable_progress_bar()
 
 
 def write_json(path: Path, value: object) -> None:

@@ -51,17 +51,19 @@ def load(
     name = default_name() if name is None else name
     on_accelerator = wants_accelerator(str(device))
     folder = find(str(name), allow_download=allow_download)
-    settings: dict[str, Any] = {"prompt": prompt, "max_length": max_length}
-    settings = {key: value for key, value in settings.items() if value is not None}
+    given = {"prompt": prompt, "max_length": max_length, "pooling": pooling, **training}
+    settings = {key: value for key, value in given.items() if value is not None}
+    of_torch = sorted(settings.keys() - {"prompt", "max_length"})
     fits = _engine_for(folder)
     if engine is None:
-        needs_torch = pooling is not None or training or fits is None or on_accelerator
-        engine = "torch" if needs_torch else fits
+        engine = "torch" if of_torch or fits is None or on_accelerator else fits
     if engine == "torch":
-        encoder: Model = torch_half("encoders").load(name, device=device, pooling=pooling, **settings, **training)
+        encoder: Model = torch_half("encoders.loading").open_encoder(folder, str(name), device, settings)
         return encoder
     if engine != fits:
         raise EncoderError(f"{name}: can't be run by the engine {engine}; use engine={fits or 'torch'!r}")
+    if of_torch:
+        raise EncoderError(f"{name}: the engine {engine} can't change {', '.join(of_torch)}; use engine='torch'")
     modules, saved = layout.read_modules(folder), layout.read_settings(folder)
     normalizes = any(module.kind == "Normalize" for module in modules)
     settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}

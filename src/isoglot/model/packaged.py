@@ -102,27 +102,21 @@ def names() -> list[str]:
 
 def models() -> list[PackagedModel]:
     """Every named model, our own first, whether its packages are installed, and whether it has been converted."""
-    return [
-        *map(_describe_included, list_models()),
-        *(
-            PackagedModel(
-                name, " + ".join(package.name for package in source.packages), source.what, source.dim, source.licence,
-                installed=all(_distribution(package.name) for package in source.packages),
-                cached=_is_valid(place(name), _list_sources(source)),
-            )
-            for name, source in SOURCES.items()
-        ),
-    ]  # fmt: skip
-
-
-def _describe_included(name: str) -> PackagedModel:
-    facts = card.read(INCLUDED / name) or card.Card()
-    size = sum(path.stat().st_size for path in (INCLUDED / name).rglob("*") if path.is_file())
-    languages = len(facts.languages.keys() | facts.count_trained().keys())
-    return PackagedModel(
-        name, "isoglot", facts.summary, facts.dim, facts.licence, installed=True, cached=True, size=size,
-        languages=languages,
-    )  # fmt: skip
+    listed = []
+    for name in list_models():
+        facts = card.read(INCLUDED / name) or card.Card()
+        size = sum(path.stat().st_size for path in (INCLUDED / name).rglob("*") if path.is_file())
+        languages = len(facts.languages.keys() | facts.count_trained().keys())
+        about = (facts.summary, facts.dim, facts.licence)
+        listed.append(
+            PackagedModel(name, "isoglot", *about, installed=True, cached=True, size=size, languages=languages)
+        )
+    for name, source in SOURCES.items():
+        packages = [package.name for package in source.packages]
+        about = (source.what, source.dim, source.licence)
+        is_installed, is_cached = all(map(_distribution, packages)), _is_valid(place(name), _list_sources(source))
+        listed.append(PackagedModel(name, " + ".join(packages), *about, installed=is_installed, cached=is_cached))
+    return listed
 
 
 def get(name: str) -> Path:

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import json
 import lzma
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,36 +88,34 @@ def _expand_tensors(file: Any, facts: dict[str, Any]) -> Iterator[tuple[str, Arr
         yield name, values.astype(np.float32, copy=False) if values.dtype.kind == "f" else values
 
 
-@contextmanager
-def tokenizer_file(folder: Path) -> Iterator[Path]:
-    """The tokenizer.json of a folder; a compressed one is expanded into a temporary file for the block.
+def read_tokenizer_file(folder: Path) -> bytes:
+    """The tokenizer.json of a folder, expanded if it is compressed.
 
-    Raises EncoderError for a compressed file that is damaged or expands to more than 512 MiB.
+    Raises EncoderError if it is missing, and for a compressed file that is damaged or expands to more than 512 MiB.
     """
     path = folder / TOKENIZER
     if not path.is_file():
-        yield folder / PLAIN_TOKENIZER
-        return
+        with reading(f"{folder}: the tokenizer"):
+            return (folder / PLAIN_TOKENIZER).read_bytes()
     reader = lzma.LZMADecompressor()
     with reading(path):
         content = reader.decompress(path.read_bytes(), _LARGEST)
     if not reader.eof or reader.unused_data:
         raise EncoderError(f"{path}: is damaged at its end, or larger than 512 MiB; save or download the model again")
-    with tempfile.TemporaryDirectory(prefix="isoglot-") as place:
-        expanded = Path(place, PLAIN_TOKENIZER)
-        expanded.write_bytes(content)
-        yield expanded
+    return content
 
 
 def read_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder. Raises EncoderError if it is missing or damaged."""
     from tokenizers import Tokenizer
 
-    with tokenizer_file(folder) as path, reading(f"{folder}: the tokenizer"):
-        return Tokenizer.from_file(str(path))
+    content = read_tokenizer_file(folder)
+    with reading(f"{folder}: the tokenizer"):
+        return Tokenizer.from_buffer(content)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
     """What tokenizer.json of a folder says. Raises EncoderError if it is missing or damaged."""
-    with tokenizer_file(folder) as path, reading(f"{folder}: the tokenizer"):
-        return dict(json.loads(path.read_bytes()))
+    content = read_tokenizer_file(folder)
+    with reading(f"{folder}: the tokenizer"):
+        return dict(json.loads(content))

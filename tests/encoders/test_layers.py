@@ -17,7 +17,7 @@ from isoglot.model import encode, layout
 @pytest.mark.parametrize("activation", layers.ACTIVATIONS)
 def test_a_dense_layer_comes_back(activation, tmp_path):
     layer = layers.Dense(4, 3, bias=False, activation=activation)
-    layers.write_dense(tmp_path, layer)
+    layer.save(tmp_path)
     rows = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(layers.read_dense(tmp_path)(rows), layer(rows))
 

@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_reset_threads)
 
 
-def attribute_of(*parts: str, name: str) -> Any:
+def delegate(*parts: str, name: str) -> Any:
     """A property of an encoder that is made of others: the first one's attribute, set in all of them."""
 
     def write(self: Any, value: Any) -> None:

@@ -102,11 +102,11 @@ def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
         if not more:
             continue
         centre = rows.mean(0)
-        apart = centre - mean
+        shift = centre - mean
         scatter = (
-            scatter + (rows - centre).T @ (rows - centre) + np.outer(apart, apart) * (count * more / (count + more))
+            scatter + (rows - centre).T @ (rows - centre) + np.outer(shift, shift) * (count * more / (count + more))
         )
-        mean = mean + apart * (more / (count + more))
+        mean = mean + shift * (more / (count + more))
         count += more
     if count < 2:
         raise ValueError(f"a covariance needs at least 2 sentences, got {count}; pass more text")

@@ -22,7 +22,7 @@ from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.data.files import atomic_write
 from isoglot.encoders.base import Encoder, add_tensors
 from isoglot.encoders.onnx_export import build_graph
-from isoglot.encoders.rounding import state_of
+from isoglot.encoders.rounding import read_state
 from isoglot.model.onnx import Graph, OnnxModel
 
 _FORMAT = 5  # raised when the export changes, so that cached graphs are created again
@@ -54,7 +54,7 @@ def quantize(encoder: Encoder) -> OnnxModel:
 def _state(encoder: Encoder) -> object:
     """What the graph depends on: the pooling, and each weight by its memory and the count of changes made in it."""
     weights = [*encoder.backbone.parameters(), *encoder.projections.parameters()]
-    return encoder.pooling, [state_of(weight) for weight in weights]
+    return encoder.pooling, [read_state(weight) for weight in weights]
 
 
 def _graph(encoder: Encoder) -> Graph:

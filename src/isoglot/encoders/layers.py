@@ -25,17 +25,18 @@ from torch import Tensor, nn
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, attribute_of
+from isoglot.encoders.base import Encoder, delegate
 from isoglot.encoders.pooling import FIRST_LAYER
 from isoglot.model import configs, layout, packed
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
-DENSE, FLOW = "sentence_transformers.models.Dense", "isoglot.encoders.layers.Flow"
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 
 
 class Dense(nn.Module):
     """(N, `dim`) to (N, `out`): a linear layer and an activation, a key of `ACTIVATIONS`; drawn by torch's own seed."""
+
+    module_type = "sentence_transformers.models.Dense"  # in modules.json
 
     def __init__(self, dim: int, out: int, *, bias: bool = True, activation: str = "Tanh") -> None:
         super().__init__()
@@ -47,6 +48,17 @@ class Dense(nn.Module):
         """The projected vectors."""
         projected: Tensor = self.activation(self.linear(vectors))
         return projected
+
+    def save(self, folder: Path) -> None:
+        """Write config.json and the weights into a module folder."""
+        config = {
+            "in_features": self.dim,
+            "out_features": self.out,
+            "bias": self.linear.bias is not None,
+            "activation_function": f"{type(self.activation).__module__}.{type(self.activation).__name__}",
+        }
+        layout.write_json(folder / "config.json", config)  # makes the folder
+        write_weights(folder, self.state_dict())
 
 
 def read_dense(folder: Path) -> Dense:
@@ -61,18 +73,6 @@ def read_dense(folder: Path) -> Dense:
     with configs.reading(folder):
         layer.load_state_dict(weights, assign=True)
     return layer
-
-
-def write_dense(folder: Path, layer: Dense) -> None:
-    """The dense layer as a module folder."""
-    config = {
-        "in_features": layer.linear.in_features,
-        "out_features": layer.linear.out_features,
-        "bias": layer.linear.bias is not None,
-        "activation_function": f"{type(layer.activation).__module__}.{type(layer.activation).__name__}",
-    }
-    layout.write_json(folder / "config.json", config)  # makes the folder
-    write_weights(folder, layer.state_dict())
 
 
 def read_layer_mean(folder: Path, depth: int) -> str:
@@ -202,6 +202,8 @@ class Flow(nn.Module):
     Raises ValueError for another permutation, sizes below one, or fewer than two channels left for the last level.
     """
 
+    module_type = "isoglot.encoders.layers.Flow"
+
     @check_arguments()
     def __init__(
         self,
@@ -308,9 +310,9 @@ class WithLayer(Encoder):
     Raises ValueError if the layer takes vectors of another width.
     """
 
-    prompt = attribute_of("own", name="prompt")
-    max_length = attribute_of("own", name="max_length")
-    fingerprint = attribute_of("own", name="fingerprint")  # the layer changes no token
+    prompt = delegate("own", name="prompt")
+    max_length = delegate("own", name="max_length")
+    fingerprint = delegate("own", name="fingerprint")  # the layer changes no token
 
     def __init__(self, encoder: Encoder, layer: Layer) -> None:
         super().__init__()
@@ -339,15 +341,11 @@ class WithLayer(Encoder):
         modules = layout.read_json(folder / "modules.json")
         kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
         place = kinds.index("Normalize") if "Normalize" in kinds else len(kinds)
-        kind = DENSE if isinstance(self.layer, Dense) else FLOW
-        path = f"{place}_{kind.rsplit('.', 1)[-1]}"
-        modules.insert(place, {"path": path, "type": kind})
+        path = f"{place}_{type(self.layer).__name__}"
+        modules.insert(place, {"path": path, "type": self.layer.module_type})
         numbered = [{**module, "idx": index, "name": str(index)} for index, module in enumerate(modules)]
         layout.write_json(folder / "modules.json", numbered)
-        if isinstance(self.layer, Dense):
-            write_dense(folder / path, self.layer)
-        else:
-            self.layer.save(folder / path)
+        self.layer.save(folder / path)
 
 
 def with_layers(encoder: Encoder, modules: Sequence[layout.Module]) -> Encoder:

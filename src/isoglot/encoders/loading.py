@@ -119,7 +119,7 @@ def _read(folder: Path, settings: dict[str, Any], *, is_tower: bool = False) -> 
             )
         return _transformer(folder, [], settings)
     modules = layout.read_modules(folder)
-    _require_known(modules, folder)
+    _check_modules(modules, folder)
     first, kinds = modules[0].kind, [module.kind for module in modules]
     saved = layout.read_settings(folder)
     if first != "Towers":  # each tower has its own prompts
@@ -137,7 +137,7 @@ def _read(folder: Path, settings: dict[str, Any], *, is_tower: bool = False) -> 
     return encoder
 
 
-def _require_known(modules: list[layout.Module], folder: Path) -> None:
+def _check_modules(modules: list[layout.Module], folder: Path) -> None:
     """Raise EncoderError for modules that are not run here, or not in this order."""
     first = modules[0].kind if modules else "nothing"
     if first not in _AFTER:
@@ -193,7 +193,7 @@ def _open_first(folder: Path, modules: list[layout.Module], settings: dict[str, 
     if first == "UseEncoder":
         from isoglot.encoders.converters import UseEncoder
 
-        _refuse_unknown(UseEncoder, folder, settings)
+        _check_settings(UseEncoder, folder, settings)
         return UseEncoder(**settings)
     from isoglot.encoders import towers
 
@@ -201,12 +201,12 @@ def _open_first(folder: Path, modules: list[layout.Module], settings: dict[str, 
 
 
 def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, Any]) -> TransformerEncoder:
-    _refuse_unknown(TransformerEncoder, folder, settings)
+    _check_settings(TransformerEncoder, folder, settings)
     pooling, projections, layers = "mean", [], ""
     backbone, tokenizer, saved = _backbone(folder)
     for module in after:
         if module.kind == "Pooling":
-            pooling = _pooling_of(module, settings)
+            pooling = _read_pooling(module, settings)
         elif module.kind == "WeightedLayerPooling":
             layers = read_layer_mean(module.folder, int(backbone.config.num_hidden_layers))
         elif module.kind == "Dense":
@@ -216,7 +216,7 @@ def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, A
         return TransformerEncoder(backbone, tokenizer, **{**saved, **of_modules, **settings})
 
 
-def _refuse_unknown(kind: type[Encoder], folder: Path, settings: dict[str, Any]) -> None:
+def _check_settings(kind: type[Encoder], folder: Path, settings: dict[str, Any]) -> None:
     unknown = sorted(settings.keys() - inspect.signature(kind.__init__).parameters.keys())
     if unknown:
         raise EncoderError(
@@ -224,7 +224,7 @@ def _refuse_unknown(kind: type[Encoder], folder: Path, settings: dict[str, Any])
         )
 
 
-def _pooling_of(module: layout.Module, settings: dict[str, Any]) -> str:
+def _read_pooling(module: layout.Module, settings: dict[str, Any]) -> str:
     """The pooling a Pooling module asks for, in the words of this library, or that of the settings."""
     config = configs.read_if_there(module.folder / "config.json", configs.Pooling)
     names = config.modes
@@ -359,7 +359,7 @@ def _try(encoder: Encoder, folder: Path) -> None:
 def _static(folder: Path, settings: dict[str, Any]) -> StaticEncoder:
     settings = dict(settings)
     pooling = settings.pop("pooling", "mean")
-    _refuse_unknown(StaticEncoder, folder, settings)
+    _check_settings(StaticEncoder, folder, settings)
     if pooling != "mean":
         raise EncoderError(
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"

@@ -26,7 +26,7 @@ from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert, Config, compile_layers
 from isoglot.encoders.int8 import quantize
-from isoglot.encoders.layers import Dense, write_dense, write_layer_mean, write_weights
+from isoglot.encoders.layers import Dense, write_layer_mean, write_weights
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.rounding import for_inference
@@ -264,7 +264,7 @@ class TransformerEncoder(Encoder):
             write_layer_mean(add("WeightedLayerPooling", "Layers"), FIRST_LAYER[self.pooling], depth, self.hidden)
         layout.write_pooling(add("Pooling", "Pooling"), "mean" if layered else self.pooling, self.hidden)
         for projection in self.projections:
-            write_dense(add("Dense", "Dense"), cast(Dense, projection))
+            cast(Dense, projection).save(add("Dense", "Dense"))
         if self.normalizes:
             add("Normalize", "Normalize")
         self._write_config(folder)

@@ -89,12 +89,12 @@ def trim(
     encoder = model.trainable()
     inner = inside(encoder)
     tokenizer, texts = backend_of(inner.tokenizer), check_texts(texts)
-    met, count = find_used(tokenizer, _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
+    used, count = find_used(tokenizer, _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
-    met |= find_used(tokenizer, [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
-    met |= set(range(min(first, tokenizer.get_vocab_size())))
-    trimmed, rows = cut_to(encoder, met, keep_characters=keep_characters)
+    used |= find_used(tokenizer, [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
+    used |= set(range(min(first, tokenizer.get_vocab_size())))
+    trimmed, rows = cut_to(encoder, used, keep_characters=keep_characters)
     result = Trimmed(trimmed, rows, tokenizer.get_vocab_size(), count, encoder.parameters_count, minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
         check(encoder, result, texts, progress=progress)

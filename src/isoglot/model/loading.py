@@ -54,7 +54,7 @@ def load(
     given = {"prompt": prompt, "max_length": max_length, "pooling": pooling, **training}
     settings = {key: value for key, value in given.items() if value is not None}
     of_torch = sorted(settings.keys() - {"prompt", "max_length"})
-    fits = _engine_for(folder)
+    fits = _choose_engine(folder)
     if engine is None:
         engine = "torch" if of_torch or fits is None or on_accelerator else fits
     if engine == "torch":
@@ -84,7 +84,7 @@ def source_identity(model: Model) -> str:
         return model.source_identity()
     identity = model.identity()
     with suppress(EncoderError):  # the folder is gone
-        if model.origin and _engine_for(find(model.origin)) == "onnx":
+        if model.origin and _choose_engine(find(model.origin)) == "onnx":
             settings: dict[str, Any] = {"prompt": model.prompt, "max_length": model.max_length, "device": "cpu"}
             graph: Any = load(model.origin, engine="onnx", **settings)
             if load(model.origin, engine="torch", **settings).identity() == identity:
@@ -92,7 +92,7 @@ def source_identity(model: Model) -> str:
     return identity
 
 
-def _engine_for(folder: Path) -> Literal["static", "onnx"] | None:
+def _choose_engine(folder: Path) -> Literal["static", "onnx"] | None:
     """The engine without torch that runs a folder; None if there is none."""
     if not (folder / "modules.json").is_file():
         return None

@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -133,7 +133,6 @@ class TransformerEncoder(Encoder):
         self.dim = projections[-1].linear.out_features if projections else self.hidden
         self.head = _head(self.hidden, seed) if head == "tanh" else None
         self.pad = int(tokenizer.pad_token_id or 0)
-        self._keeps_bfloat16: bool | None = None
         self.adapter: adapters.Attached | None = None
         self.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
         if compile:
@@ -212,18 +211,16 @@ class TransformerEncoder(Encoder):
             output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
         return output.hidden_states if layered else (output.last_hidden_state,), mask
 
-    @property
+    @cached_property
     def keeps_bfloat16(self) -> bool:
         """Whether vectors in bfloat16 keep their direction, measured once on sentences in six languages.
 
         A small difference of large states, such as the whitened first token of some models, is lost in bfloat16, and
         nothing but the vectors shows which models have one.
         """
-        if self._keeps_bfloat16 is None:
-            encode = partial(self.encode, _SENTENCES, normalize_embeddings=True)
-            cosines = np.einsum("nd,nd->n", encode(precision="float32"), encode(precision="bfloat16"))
-            self._keeps_bfloat16 = bool(cosines.min() >= _LEAST_COSINE)
-        return self._keeps_bfloat16
+        encode = partial(self.encode, _SENTENCES, normalize_embeddings=True)
+        cosines = np.einsum("nd,nd->n", encode(precision="float32"), encode(precision="bfloat16"))
+        return bool(cosines.min() >= _LEAST_COSINE)
 
     def at(self, precision: str) -> Model:
         """The encoder or its copy for inference, or its graph in int8."""

@@ -184,10 +184,7 @@ def _is_valid(folder: Path, sources: Mapping[str, Any]) -> bool:
 
 
 def _distribution(package: str) -> metadata.Distribution | None:
-    try:
-        return metadata.distribution(package)
-    except metadata.PackageNotFoundError:
-        return None
+    return next(iter(metadata.distributions(name=package)), None)
 
 
 def _locate_files(name: str, source: Source) -> dict[str, Path]:

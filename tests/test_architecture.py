@@ -86,7 +86,6 @@ MAY_IMPORT_TORCH = {
     "isoglot.evaluation.tasks.linear",
     "isoglot.core.machine",  # of an accelerator
     "isoglot.search.device",  # products on an accelerator
-    "isoglot.model.layout",  # folders that transformers reads
 }
 
 

@@ -15,12 +15,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from damage import damage
 from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.encoders import StaticEncoder, load
 from isoglot.encoders.layers import Dense, Flow, WithLayer
-from isoglot.encoders.towers import Towers
+from isoglot.encoders.towers import TYPE, Towers
 from isoglot.model import encode, layout
 
 
@@ -334,6 +335,8 @@ REFUSED = [  # kind of model, what is changed in its folder, and the error
     ("transformer", values("2_Dense/config.json", activation_function="torch.nn.Softplus"), "activation 'Softplus'"),
     ("transformer", modules(("Transformer", ""), ("LSTM", "1_LSTM")), "1_LSTM: LSTM modules are not run here"),
     ("transformer", modules(("CLIPModel", "")), "begins with CLIPModel"),
+    ("towers", modules((TYPE, ""), ("LSTM", "1_LSTM")), "1_LSTM: LSTM modules are not run here"),
+    ("static", modules(("StaticEmbedding", ""), ("Pooling", "1_P")), "1_P: Pooling modules are not run here"),
     ("transformer", modules(("Transformer", ""), ("Normalize", "1_N"), ("Dense", "2_Dense")), "Dense after Normalize"),
     ("transformer", tensors(lambda name: name != "encoder.layer.1.output.dense.bias"), "lack 1 tensors, such as"),
     ("transformer", values("config.json", attn_implementation="somebody/kernel"), "attn_implementation"),
@@ -404,6 +407,13 @@ def test_a_folder_that_is_refused(kind, change, message, tmp_path):
 def test_settings_that_are_refused(kind, settings, error, message, tmp_path):
     with pytest.raises(error, match=message):
         load(copied(kind, tmp_path), **settings)
+
+
+@pytest.mark.parametrize("settings", [{"pooling": "cls"}, {"token_weights": True}])
+def test_an_engine_without_torch_does_not_ignore_settings_of_torch(settings, toy_static, tmp_path):
+    toy_static.save(tmp_path / "m")
+    with pytest.raises(EncoderError, match=f"m: the engine static can't change {next(iter(settings))}"):
+        isoglot.load(tmp_path / "m", engine="static", **settings)
 
 
 def test_a_pooling_that_we_run_replaces_one_that_we_do_not(saved):

@@ -352,7 +352,7 @@ def test_a_full_disk_leaves_the_index_as_it_was(tmp_path, monkeypatch, rows):
         if rows:
             index.add_vectors(sentences(rows), unit(rows))
         before = {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()}
-        monkeypatch.setattr("isoglot.index.index.write_rows", fail)
+        monkeypatch.setattr("isoglot.index.storage.write_rows", fail)
         with pytest.raises(OutputError, match="can't be written"):
             index.add_vectors(sentences(7, rows), unit(7))
         assert {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()} == before

@@ -29,8 +29,8 @@ from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.languages import canonical, tag
 from isoglot.index import Hit, Index
-from isoglot.index.index import with_equal_text
 from isoglot.index.origin import encode_queries
+from isoglot.index.view import with_equal_text
 from isoglot.model import Model
 from isoglot.model.finding import folder_name
 from isoglot.serve import embeddings

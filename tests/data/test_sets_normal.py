@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from folders import write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from killed import kill_at_every_change, tree
 
@@ -30,7 +30,6 @@ def part(rows, path):
     return Part("test", "deu", ("deu",), (path,), lambda: rows)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # the first draw builds a table of characters
 @given(st.lists(st.builds(Row, st.tuples(TEXT, TEXT), st.tuples(TEXT), LABELS, TEXT, TEXT), min_size=1, max_size=5))
 def test_rows_come_back_as_they_were(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("n")
@@ -116,19 +115,6 @@ def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
         import_folder("TATOEBA-LASER", tmp_path / "raw", tmp_path)
     with pytest.raises(CorpusError, match="does not contain tnews; it needs a folder tnews"):
         import_folder("tnews", tmp_path / "raw", tmp_path)
-
-
-@pytest.mark.parametrize("settled", [2.0, -1.0], ids=["new files", "remembered digests"])
-def test_a_cached_set_is_keyed_by_content_and_not_by_size_and_time(tmp_path, monkeypatch, settled):
-    """As after `tar` or `rsync -a`: other content with the same size and modification time."""
-    monkeypatch.setattr("isoglot.data.files._SETTLED", settled)
-    raw = tmp_path / "raw.txt"
-    one = Part("test", "deu", ("deu",), (raw,), lambda: [Row((raw.read_text().strip(),), ("raw:1",))])
-    for word in ("one", "two"):
-        write(tmp_path / "new.txt", f"{word}\n")
-        (tmp_path / "new.txt").replace(raw)
-        os.utime(raw, ns=(1, 1))
-        assert read("mine", one, cache=tmp_path / "cache").texts() == [word]
 
 
 @pytest.mark.parametrize("name", ["test/deu-eng.jsonl", "test/other.jsonl", "notes.txt"])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 import typer
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from isoglot.encoders import StaticEncoder, TransformerEncoder
@@ -37,7 +37,8 @@ SENTENCES = [
 def pytest_configure() -> None:
     """Collecting makes millions of objects and no rubbish; looking for it is a quarter of the time."""
     gc.disable()
-    settings.register_profile("isoglot", deadline=None)  # machines under load
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("isoglot", deadline=None, suppress_health_check=slow)  # machines under load
     settings.load_profile("isoglot")
 
 

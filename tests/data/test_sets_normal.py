@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from folders import write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from killed import kill_at_every_change, tree
 
@@ -30,7 +30,6 @@ def part(rows, path):
     return Part("test", "deu", ("deu",), (path,), lambda: rows)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # the first draw builds a table of characters
 @given(st.lists(st.builds(Row, st.tuples(TEXT, TEXT), st.tuples(TEXT), LABELS, TEXT, TEXT), min_size=1, max_size=5))
 def test_rows_come_back_as_they_were(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("n")

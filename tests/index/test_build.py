@@ -142,7 +142,7 @@ def test_an_export_that_cannot_be(tmp_path, toy_static, name):
 
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("name", ["m.tsv", "m.jsonl", "m.tmx", "m.parquet", "m.de-en"])
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs=st.lists(st.tuples(TEXT, TEXT).filter(all), min_size=1, max_size=4))
 def test_what_mine_writes_can_be_indexed(tmp_path, name, ids, pairs):
     """In every format and with every text, the two sides of a pair with each other as translations."""

@@ -48,7 +48,7 @@ def best_units(units, query, k, vector_of, code=None):
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, in_memory=st.booleans(), k=st.integers(1, 6))
 def test_an_index_is_a_dict_of_units(tmp_path_factory, toy_static, kind, steps, in_memory, k):
     """Updates, deletions, and a new opening, each followed by searches in one language and in all."""

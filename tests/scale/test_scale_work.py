@@ -17,10 +17,6 @@ def double(shared, number):
     return shared + 2 * number
 
 
-def test_in_this_process():
-    assert list(run(double, [(1,), (2,)], Cluster(), shared=(10,))) == [(0, 12), (1, 14)]
-
-
 @pytest.mark.parametrize("options", [{"cpus": 0}, {"workers": 0}, {"gpus": -1}, {"retries": -1}])
 def test_impossible_clusters(options):
     with pytest.raises(ValueError, match="at least"):

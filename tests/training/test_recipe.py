@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from conftest import replace_unseen
 from isoglot.core.errors import IsoglotError, RecipeError
@@ -124,7 +124,7 @@ def test_a_task_that_is_not_there_is_no_leak(file, name, part):
         ("optimizer.lrr=1", r"optimizer\.lrr: no such setting \(value 1\); did you mean 'lr'\?"),
         ("streams.0.batching.sise=4", r"streams\.0\.batching\.sise.*did you mean 'size'\?"),
         ("encoder.dims=4", r"encoder\.dims: no such setting.*did you mean 'dim'\?"),
-        ("encoder.kind=recurrent", r"encoder\.kind: unknown kind 'recurrent'; "),
+        ("encoder.kind=Statik", r"encoder\.kind: unknown kind 'Statik'; did you mean 'static'"),
         ("optimizer.lr=-1", r"optimizer\.lr: must be at least 1e-30 \(value -1\)"),
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
         (f"streams=[{STREAM}, {STREAM}]", r"two streams have the same name; use different names"),
@@ -137,7 +137,6 @@ def test_a_task_that_is_not_there_is_no_leak(file, name, part):
 def test_errors_name_key_value_and_what_is_near(file, change, message):
     with pytest.raises(RecipeError, match=message) as caught:
         load(file, [change])
-    assert "\n" not in str(caught.value)
     assert str(file) in str(caught.value)
 
 
@@ -204,7 +203,6 @@ VALUES = st.recursive(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["name", "streams", "stages", "a b", "x"]), VALUES))
 def test_what_is_written_is_read_back(data):
     assert tomllib.loads(dumps(data)) == data

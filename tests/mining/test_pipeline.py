@@ -174,6 +174,16 @@ def test_parquet_and_ids(pairs, tmp_path):
     assert (first["source_id"], first["target_id"]) == (pairs[0].source_id, pairs[0].target_id)
 
 
+@pytest.mark.parametrize("languages", ["deu,eng", None])
+def test_json_lines_with_ids_are_read(vectors, tmp_path, languages):
+    names = [[f"{side}{number}" for number in range(30)] for side in "ab"]
+    for ids in (names, False):
+        mined = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, languages=languages, ids=ids)
+        groups = list(read_jsonl(mined.save(tmp_path / "p.jsonl", ids=True)))
+        assert [group.texts for group in groups] == [(pair.source, pair.target) for pair in mined]
+        assert {(*group.extras,) for group in groups} == {("score",)}
+
+
 @pytest.mark.parametrize("name", ["p.npy", "p.xlsx", "p.tsv.gz", "p.json", "p.xx-yy9"])
 def test_a_suffix_that_does_not_fit_writes_nothing(pairs, tmp_path, name):
     with pytest.raises(OutputError, match="format"):

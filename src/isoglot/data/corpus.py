@@ -31,7 +31,7 @@ import numpy as np
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.core.plugins import source_of
-from isoglot.core.progress import Progress, Report, lines
+from isoglot.core.progress import Report, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import Again, atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
@@ -251,17 +251,15 @@ class Corpus:
         return [(JOINED, count_groups(groups, joined, "kept"))]
 
     @contextmanager
-    def reading(
-        self, what: str, report: Report, *, once: bool = False, progress: Progress | None = None
-    ) -> Iterator[None]:
-        """Report a line every few seconds while files are read in the block, or call `progress` with bytes.
+    def reading(self, what: str, report: Report, *, once: bool = False) -> Iterator[None]:
+        """Report a line every few seconds while files are read in the block.
 
         `once`: for `texts`, which does not join; joining reads twice.
         """
         drawn = [source.name for source in self.sources if source.mixing.sample and source.name not in self._samples]
         times = 2 if self.join and not once else 1
         size = sum(source.size() * (times + (source.name in drawn)) for source in self.sources)
-        with meter(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
+        with meter(lines(f"stream {self.name}: {what}, bytes", report), size or None):
             yield
 
     def texts(self) -> Iterator[str]:
@@ -381,11 +379,10 @@ def build_table(
     fingerprint: str,
     cache: Path,
     report: Report,
-    progress: Progress | None = None,
 ) -> GroupTable:
     """The table of a corpus, mapped from the cache or built into it.
 
-    `report` gets a line every few seconds, unless there is `progress`, and one of what was counted.
+    `report` gets a line every few seconds, and one of what was counted.
     """
     folder = cache / corpus.digest(fingerprint)
     counts = _counts(folder)
@@ -394,7 +391,7 @@ def build_table(
             counts = _counts(folder)  # another run may have built it meanwhile
             if counts is None:
                 with atomic_folder(folder, replace=True) as new:
-                    with corpus.reading("reading and tokenising", report, progress=progress):
+                    with corpus.reading("reading and tokenising", report):
                         GroupTable.build(corpus.source_groups(), tokenize, folder=new)
                     (new / _COUNTS).write_text(json.dumps(corpus.counts), encoding="utf-8")
                 counts = corpus.counts

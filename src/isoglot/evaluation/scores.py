@@ -33,7 +33,7 @@ from isoglot.core.score import Detail, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_output, exclusive, read_record
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, by_key, by_suite
-from isoglot.report.comparable import Key, key
+from isoglot.report.comparable import Key, key, list_parts
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
 
@@ -299,7 +299,7 @@ def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
     for score in scores:
         if (name := key(score)) in parts:
             raise EvaluationError(f"{file}: duplicate score {' '.join(name)}; evaluate again")
-        parts[name] = [(score.task, subset, score.metric) for subset in score.over if subset != score.subset]
+        parts[name] = [part for part in list_parts(score) if part != name]
     try:
         TopologicalSorter(parts).prepare()
     except CycleError as error:

@@ -22,7 +22,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
 from isoglot.report.comparable import Key as Key  # of `Column`
-from isoglot.report.comparable import key
+from isoglot.report.comparable import make_key
 from isoglot.report.tables import NOTHING, Grid, list_names, spell
 
 
@@ -78,7 +78,7 @@ class Suite:
 
 def by_key(scores: Iterable[Score]) -> dict[Key, Score]:
     """Scores by task, subset and metric."""
-    return {key(score): score for score in scores}
+    return {make_key(score): score for score in scores}
 
 
 def list_scores(keys: Iterable[Key]) -> str:

@@ -14,7 +14,7 @@ Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
 _GOLD = {"spearman": 0, "pearson": 0, "f1": 2, "precision": 2, "recall": 2}
 
 
-def key(score: Score) -> Key:
+def make_key(score: Score) -> Key:
     """The key of a score."""
     return score.task, score.subset, score.metric
 
@@ -42,7 +42,7 @@ def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
 def keys_of(task: str, metric: str, scores: Runs) -> list[Key]:
     """The keys that any system has of a metric, subsets before averages, and an average after those it is over."""
     every = (score for runs in scores for run in runs for score in run.values())
-    return _order({key(score): score for score in every if (score.task, score.metric) == (task, metric)})
+    return _order({make_key(score): score for score in every if (score.task, score.metric) == (task, metric)})
 
 
 def _order(scores: Mapping[Key, Score]) -> list[Key]:
@@ -83,7 +83,7 @@ def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
     `rows` have a score of each system, None where it lacks one. An average is comparable if everything it averages over
     is.
     """
-    first = {key(score): score for row in rows.values() for score in row[::-1] if score}
+    first = {make_key(score): score for row in rows.values() for score in row[::-1] if score}
     comparable: set[Key] = set()
     for name in _order(first):
         scores = [[score] for score in rows[name[1]] if score]

@@ -504,6 +504,7 @@ def _row(subset: str, score: Score, seeds: Sequence[Sequence[float]], samples: S
         if samples:
             bounds = interval(samples.values[at] - samples.values[0])
             p = p_value(change, samples.null[at - 1])
+        # Means of the same scores may differ by rounding.
         better = None if abs(change) < 1e-12 else (change < 0) == score.lower_is_better
         differences.append(Difference(change, bounds, p, p, better, *seeds_p))
     return Row(

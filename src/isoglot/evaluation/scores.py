@@ -192,16 +192,12 @@ class _Record(_Named):
 
     value: float
     n: Annotated[int, Field(ge=0, lt=2**63)]
-    over: list[str] = []
+    over: tuple[str, ...] = ()
     unit: Unit
     lower_is_better: bool = False
     main: bool = False
     item_set: str = ""
     statistic: Annotated[str, AfterValidator(_check_statistic)] = "mean"
-
-    def score(self) -> Score:
-        """The score."""
-        return Score(**{**dict(self), "over": tuple(self.over)})
 
 
 class _File(BaseModel):
@@ -286,7 +282,7 @@ def read_results(path: str | Path) -> Scores:
     except ValidationError as error:
         line, problem = _first_problem(error)
         raise EvaluationError(f"{file}{line}: {problem}; pass a file written by `isoglot evaluate`") from error
-    scores = tuple(record.score() for record in content.scores)
+    scores = tuple(Score(**dict(record)) for record in content.scores)
     _require_a_tree(scores, file)
     if neighbours:
         scores = _add_neighbours(scores, *neighbours)

@@ -199,4 +199,5 @@ def _find_subsets(task: str, data: Path | None, languages: Sequence[str]) -> tup
 
 def _is_left_out(subset: str, available: set[str], asked: set[str]) -> bool:
     """Whether the requested languages left out this subset although it is there, or part of this average."""
+    # Of an average only the name is known: it lacks a part if any subset of the task was left out.
     return subset in available - asked or (asked < available and not any(map(is_language, subset.split("-"))))

@@ -36,7 +36,7 @@ from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, pe
 from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, by_key
-from isoglot.report.comparable import Key, Runs, problem, select, subsets
+from isoglot.report.comparable import Key, Runs, keys_of, list_parts, problem, select
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, size_of, spell, to_document, to_text
 
@@ -54,7 +54,7 @@ _WAYS = {"better": True, "worse": False}
 
 Interval = tuple[float, float]
 System = str | Path | Scores | Iterable[Score]
-Group = list[list[Score]]  # for one subset, the scores of the seeds of each system
+Group = list[list[Score]]  # of one key, the scores of the seeds of each system
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,32 +423,29 @@ class _Work:
     names: list[str]
     left_out: list[str] = field(default_factory=list)
 
-    def groups(self, task: str, metric: str) -> tuple[dict[str, Group], dict[str, str]]:
-        """The subsets that all systems have, of the same data, and the reasons against the others."""
-        groups: dict[str, Group] = {}
-        reasons: dict[str, str] = {}
-        for subset in subsets(task, metric, self.scores):
-            name = (task, subset, metric)
+    def groups(self, task: str, metric: str) -> tuple[dict[Key, Group], dict[Key, str]]:
+        """The scores that all systems have, of the same data, and the reasons against the others."""
+        groups: dict[Key, Group] = {}
+        reasons: dict[Key, str] = {}
+        for name in keys_of(task, metric, self.scores):
             group = [[run[name] for run in runs if name in run] for runs in self.scores]
             if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups.keys()):
-                reasons[subset] = reason
+                reasons[name] = reason
             else:
-                groups[subset] = group
+                groups[name] = group
         return groups, reasons
 
     def compare_columns(self, name: str, columns: Sequence[Column], resamples: int, seed: int) -> Table:
         """A row for each column of which all systems have all scores, of the same data."""
         keys = dict.fromkeys(key for column in columns for key in column.keys)
         groups: dict[Key, Group] = {}
-        samples: dict[Key, Samples] = {}
         reasons: dict[Key, str] = {}
         for task, metric in dict.fromkeys((task, metric) for task, _, metric in keys):
-            of_task, problems = self.groups(task, metric)
-            needed = [subset for subset in of_task if (task, subset, metric) in keys]
-            task_samples = resample(of_task, needed, resamples=resamples, permutations=resamples, seed=seed)
-            groups |= {(task, subset, metric): of_task[subset] for subset in needed}
-            samples |= {(task, subset, metric): one for subset, one in task_samples.items()}
-            reasons |= {(task, subset, metric): reason for subset, reason in problems.items()}
+            groups_of_task, reasons_of_task = self.groups(task, metric)
+            groups |= groups_of_task
+            reasons |= reasons_of_task
+        present = [name for name in keys if name in groups]
+        samples = resample(groups, present, resamples=resamples, permutations=resamples, seed=seed)
         rows = []
         for column in columns:
             if missing := column.lacking(groups):
@@ -470,21 +467,21 @@ class _Work:
     def compare_task(self, task: str, metric: str, resamples: int, seed: int) -> Table:
         """Rows of the scores that all systems have on the same data."""
         groups, reasons = self.groups(task, metric)
-        lines = [f"{task} {subset} {metric}: {reason}" for subset, reason in reasons.items()]
+        lines = [f"{' '.join(name)}: {reason}" for name, reason in reasons.items()]
         if len(lines) > 1 and not groups and len(set(reasons.values())) == 1:  # such as a system that lacks the task
             lines = [f"{task} {metric}: {next(iter(reasons.values()))}"]
         self.left_out.extend(lines)
-        shown_subsets, family = _choose(groups)
-        if len(shown_subsets) < len(groups):
-            count = len(groups) - len(shown_subsets)
+        shown, family = _choose(groups)
+        if len(shown) < len(groups):
+            count = len(groups) - len(shown)
             self.left_out.append(f"{task} {metric}: only averages of its {count} subsets are compared")
         # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
         permutations = max(resamples, round(5 * len(family) / LEVEL))
-        samples = resample(groups, shown_subsets, resamples=resamples, permutations=permutations, seed=seed)
+        samples = resample(groups, shown, resamples=resamples, permutations=permutations, seed=seed)
         rows = []
-        for name in shown_subsets:
+        for name in shown:
             values = [[score.value for score in runs] for runs in groups[name]]
-            rows.append(_row(name, groups[name][0][0], values, samples.get(name), average=name not in family))
+            rows.append(_row(name[1], groups[name][0][0], values, samples.get(name), average=name not in family))
         for place in range(len(self.names) - 1):
             p_of_rows = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
             p_values = {at: p for at, p in p_of_rows.items() if p is not None}
@@ -507,6 +504,7 @@ def _row(subset: str, score: Score, seeds: Sequence[Sequence[float]], samples: S
         if samples:
             bounds = interval(samples.values[at] - samples.values[0])
             p = p_value(change, samples.null[at - 1])
+        # Means of the same scores may differ by rounding.
         better = None if abs(change) < 1e-12 else (change < 0) == score.lower_is_better
         differences.append(Difference(change, bounds, p, p, better, *seeds_p))
     return Row(
@@ -515,7 +513,7 @@ def _row(subset: str, score: Score, seeds: Sequence[Sequence[float]], samples: S
     )  # fmt: skip
 
 
-def _choose(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
+def _choose(groups: Mapping[Key, Group]) -> tuple[list[Key], set[Key]]:
     """The subsets and averages that have a row, and those that form the family of hypotheses for the correction.
 
     Of too many subsets only the averages have rows, and those that are over subsets, if several, are the family.
@@ -524,7 +522,7 @@ def _choose(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
     averages = [name for name in groups if name not in plain]
     if len(plain) <= MANY or not averages:
         return list(groups), plain
-    lowest = {name for name in averages if plain.issuperset(groups[name][0][0].over)}
+    lowest = {name for name in averages if plain.issuperset(list_parts(groups[name][0][0]))}
     return averages, lowest if len(lowest) > 1 else set()
 
 
@@ -569,35 +567,35 @@ class Samples:
 
 
 def resample(
-    groups: Mapping[str, Group], names: Sequence[str], *, resamples: int, permutations: int, seed: int
-) -> dict[str, Samples]:
-    """Samples of each named subset that has items, and of each average over such subsets.
+    groups: Mapping[Key, Group], names: Sequence[Key], *, resamples: int, permutations: int, seed: int
+) -> dict[Key, Samples]:
+    """Samples of each named score that has items, and of each average over such scores.
 
     In `groups` an average follows its subsets, and all systems with an item set of a subset have the same.
     Samples depend on the seed, on the task and on the name of the subset or the id of its item set.
     """
-    complete: dict[str, Group] = {}
-    for subset, group in groups.items():
-        complete[subset] = _join_items(group, complete) if group[0][0].over else group
+    complete: dict[Key, Group] = {}
+    for name, group in groups.items():
+        complete[name] = _join_items(group, complete) if group[0][0].over else group
 
     @cache
-    def draw(subset: str) -> Samples | None:
-        if _has_items(complete[subset]):
-            return _sample_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
-        parts = [draw(name) for name in groups[subset][0][0].over]
+    def draw(name: Key) -> Samples | None:
+        if _has_items(complete[name]):
+            return _sample_items(complete[name], resamples=resamples, permutations=permutations, seed=seed)
+        parts = [draw(part) for part in list_parts(groups[name][0][0])]
         sampled = [part for part in parts if part is not None]
         return sum(sampled[1:], sampled[0]) / len(sampled) if sampled and len(sampled) == len(parts) else None
 
-    return {subset: samples for subset in names if (samples := draw(subset)) is not None}
+    return {name: samples for name in names if (samples := draw(name)) is not None}
 
 
 def _has_items(group: Group) -> bool:
     return bool(group[0][0].n) and all(score.items is not None for runs in group for score in runs)
 
 
-def _join_items(group: Group, complete: Mapping[str, Group]) -> Group:
+def _join_items(group: Group, complete: Mapping[Key, Group]) -> Group:
     """An average with items, where it is over means of one item set: the mean outcome of each item."""
-    parts = [complete[name] for name in group[0][0].over]
+    parts = [complete[name] for name in list_parts(group[0][0])]
     statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
     item_sets = {_item_set(part) for part in parts}
     if statistics != {"mean"} or len(item_sets) != 1 or "" in item_sets or not all(map(_has_items, parts)):

@@ -162,6 +162,7 @@ def texts_of(
 
     def record(new_texts: Sequence[str]) -> np.ndarray:
         texts.update(dict.fromkeys(new_texts))
+        # Any vectors do, since a task asks for all of its texts; but some reject vectors that are all equal.
         return np.random.default_rng(0).standard_normal((len(new_texts), 4))
 
     for task, codes, _ in _find_data(plan(tasks, languages=languages), root, on_missing or (lambda _: None)):

@@ -33,7 +33,7 @@ from isoglot.core.score import Detail, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_output, exclusive, read_record
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, by_key, by_suite
-from isoglot.report.comparable import Key, key
+from isoglot.report.comparable import Key, list_parts, make_key
 from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import Grid, by_language, save_tables, to_text
 
@@ -89,11 +89,11 @@ class Scores(list[Score]):
         if not isinstance(wanted, tuple):
             return super().__getitem__(key)
         matching: list[Score] = list(self)
-        for at, (part, kind) in enumerate(zip(wanted, ("task", "subset", "metric"), strict=False)):
-            names = dict.fromkeys(key(score)[at] for score in matching)
+        for part, kind in zip(wanted, ("task", "subset", "metric"), strict=False):
+            names = dict.fromkeys(getattr(score, kind) for score in matching)
             if part not in names:
                 raise KeyError(f"no score has the {kind} {part!r}; {nearest(str(part), names)}")
-            matching = [score for score in matching if key(score)[at] == part]
+            matching = [score for score in matching if getattr(score, kind) == part]
         return matching[0] if len(wanted) == 3 else Scores(matching, self.model, self.settings)
 
     @property
@@ -192,16 +192,12 @@ class _Record(_Named):
 
     value: float
     n: Annotated[int, Field(ge=0, lt=2**63)]
-    over: list[str] = []
+    over: tuple[str, ...] = ()
     unit: Unit
     lower_is_better: bool = False
     main: bool = False
     item_set: str = ""
     statistic: Annotated[str, AfterValidator(_check_statistic)] = "mean"
-
-    def score(self) -> Score:
-        """The score."""
-        return Score(**{**dict(self), "over": tuple(self.over)})
 
 
 class _File(BaseModel):
@@ -234,7 +230,7 @@ def write_results(folder: Path, scores: Scores) -> None:
     the same task, subset and metric, and `ValueError` for a number that JSON cannot hold, such as NaN, before anything
     is written.
     """
-    names = Counter(key(score) for score in scores)
+    names = Counter(make_key(score) for score in scores)
     if twice := [name for name, count in names.items() if count > 1]:
         raise EvaluationError(f"{folder}: duplicate score {' '.join(twice[0])!r}; list each task once")
     head = {"model": str(scores.model)} | ({"settings": dict(scores.settings)} if scores.settings else {})
@@ -246,7 +242,7 @@ def write_results(folder: Path, scores: Scores) -> None:
         for detail in score.details
     ]
     items: dict[str, Any] = {
-        "/".join(quote(part, safe="") for part in key(score)): _compact(score)
+        "/".join(quote(part, safe="") for part in make_key(score)): _compact(score)
         for score in scores
         if score.items is not None
     }
@@ -286,7 +282,7 @@ def read_results(path: str | Path) -> Scores:
     except ValidationError as error:
         line, problem = _first_problem(error)
         raise EvaluationError(f"{file}{line}: {problem}; pass a file written by `isoglot evaluate`") from error
-    scores = tuple(record.score() for record in content.scores)
+    scores = tuple(Score(**dict(record)) for record in content.scores)
     _require_a_tree(scores, file)
     if neighbours:
         scores = _add_neighbours(scores, *neighbours)
@@ -297,9 +293,9 @@ def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
     """Reject duplicate scores, and averages that contain each other."""
     parts: dict[Key, list[Key]] = {}
     for score in scores:
-        if (name := key(score)) in parts:
+        if (name := make_key(score)) in parts:
             raise EvaluationError(f"{file}: duplicate score {' '.join(name)}; evaluate again")
-        parts[name] = [(score.task, subset, score.metric) for subset in score.over if subset != score.subset]
+        parts[name] = [part for part in list_parts(score) if part != name]
     try:
         TopologicalSorter(parts).prepare()
     except CycleError as error:
@@ -323,15 +319,15 @@ def _add_neighbours(scores: tuple[Score, ...], file: Path, of_details: Path) -> 
     items, details = _read_items(file), _read_details(of_details)
     filled = []
     for score in scores:
-        table = items.get(key(score))
+        table = items.get(make_key(score))
         columns = {"mean": (), "spearman": (2,), "pearson": (2,)}.get(score.statistic, (3,))
         if table is not None and (
             table.shape != (score.n, *columns)
             or (score.n and not abs(STATISTICS[score.statistic](table) - score.value) <= _DRIFT)
         ):
-            problem = f"the items of {' '.join(key(score))} do not match its score in results.json; evaluate again"
+            problem = f"the items of {' '.join(make_key(score))} do not match its score in results.json; evaluate again"
             raise EvaluationError(f"{file}: {problem}")
-        filled.append(replace(score, items=table, details=details.get(key(score), ())))
+        filled.append(replace(score, items=table, details=details.get(make_key(score), ())))
     return tuple(filled)
 
 
@@ -351,7 +347,7 @@ def _compact(score: Score) -> NDArray[Any]:
     """Items in float32, or in one byte each where all are 0 or 1."""
     table = np.asarray(score.items, np.float32)
     if not np.isfinite(table).all():
-        raise ValueError(f"{' '.join(key(score))}: an item is NaN or infinite")
+        raise ValueError(f"{' '.join(make_key(score))}: an item is NaN or infinite")
     return table.astype(np.uint8) if np.isin(table, (0, 1)).all() else table
 
 

@@ -22,7 +22,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sets import get_command
 from isoglot.report.comparable import Key as Key  # of `Column`
-from isoglot.report.comparable import key
+from isoglot.report.comparable import make_key
 from isoglot.report.tables import NOTHING, Grid, list_names, spell
 
 
@@ -78,7 +78,7 @@ class Suite:
 
 def by_key(scores: Iterable[Score]) -> dict[Key, Score]:
     """Scores by task, subset and metric."""
-    return {key(score): score for score in scores}
+    return {make_key(score): score for score in scores}
 
 
 def list_scores(keys: Iterable[Key]) -> str:
@@ -199,4 +199,5 @@ def _find_subsets(task: str, data: Path | None, languages: Sequence[str]) -> tup
 
 def _is_left_out(subset: str, available: set[str], asked: set[str]) -> bool:
     """Whether the requested languages left out this subset although it is there, or part of this average."""
+    # Of an average only the name is known: it lacks a part if any subset of the task was left out.
     return subset in available - asked or (asked < available and not any(map(is_language, subset.split("-"))))

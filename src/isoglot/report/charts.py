@@ -163,7 +163,7 @@ def heat_cells(
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    middle = limits[0] + 0.42 * (limits[1] - limits[0])
+    middle = limits[0] + 0.42 * (limits[1] - limits[0])  # black can be read on viridis above it, white below
     for row, column in np.argwhere(np.isfinite(values)) if len(names) <= _NUMBERED else ():
         value = values[row, column]
         text = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.1f}"

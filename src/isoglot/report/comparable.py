@@ -14,9 +14,14 @@ Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
 _GOLD = {"spearman": 0, "pearson": 0, "f1": 2, "precision": 2, "recall": 2}
 
 
-def key(score: Score) -> Key:
+def make_key(score: Score) -> Key:
     """The key of a score."""
     return score.task, score.subset, score.metric
+
+
+def list_parts(average: Score) -> list[Key]:
+    """The keys of the scores that an average is over; none of another score."""
+    return [(average.task, subset, average.metric) for subset in average.over]
 
 
 def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
@@ -34,23 +39,22 @@ def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
     ]
 
 
-def subsets(task: str, metric: str, scores: Runs) -> list[str]:
-    """Subsets of any system, languages before averages, and an average after those it is over."""
+def keys_of(task: str, metric: str, scores: Runs) -> list[Key]:
+    """The keys that any system has of a metric, subsets before averages, and an average after those it is over."""
     every = (score for runs in scores for run in runs for score in run.values())
-    return _order({score.subset: score for score in every if (score.task, score.metric) == (task, metric)})
+    return _order({make_key(score): score for score in every if (score.task, score.metric) == (task, metric)})
 
 
-def _order(scores: Mapping[str, Score]) -> list[str]:
-    def depth(subset: str) -> int:
-        over = scores[subset].over
-        inner = [depth(name) for name in over if name in scores and name != subset]
-        return 1 + max(inner, default=0) if over else 0
+def _order(scores: Mapping[Key, Score]) -> list[Key]:
+    def depth(name: Key) -> int:
+        parts = [depth(part) for part in list_parts(scores[name]) if part in scores and part != name]
+        return 1 + max(parts, default=0) if scores[name].over else 0
 
     return sorted(scores, key=depth)
 
 
-def problem(scores: list[list[Score]], seeds: list[int], names: list[str], comparable: Container[str]) -> str:
-    """The reason why a subset cannot be compared; empty if it can. `comparable` are the subsets that can."""
+def problem(scores: list[list[Score]], seeds: list[int], names: list[str], comparable: Container[Key]) -> str:
+    """The reason why a subset cannot be compared; empty if it can. `comparable` are the keys of those that can."""
     for name, runs, count in zip(names, scores, seeds, strict=True):
         if len(runs) < count:
             return f"{name} lacks it" if count == 1 else f"{name} has it in {len(runs)} of {count} results"
@@ -69,8 +73,8 @@ def problem(scores: list[list[Score]], seeds: list[int], names: list[str], compa
     if len(item_set) > 1:
         one, other, *_ = item_set.values()
         return f"{one} and {other} have different item sets; the two were evaluated on different data"
-    bad = next((name for name in first.over if name not in comparable), None)
-    return "" if bad is None else f"it averages over {bad}, which cannot be compared"
+    bad = next((part for part in list_parts(first) if part not in comparable), None)
+    return "" if bad is None else f"it averages over {bad[1]}, which cannot be compared"
 
 
 def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
@@ -79,14 +83,14 @@ def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
     `rows` have a score of each system, None where it lacks one. An average is comparable if everything it averages over
     is.
     """
-    first = {subset: next(score for score in row if score) for subset, row in rows.items()}
-    comparable: set[str] = set()
-    for subset in _order(first):
-        scores = [[score] for score in rows[subset] if score]
-        absent = set(first[subset].over) - rows.keys()  # results may hold an average without its subsets
+    first = {make_key(score): score for row in rows.values() for score in row[::-1] if score}
+    comparable: set[Key] = set()
+    for name in _order(first):
+        scores = [[score] for score in rows[name[1]] if score]
+        absent = set(list_parts(first[name])) - first.keys()  # results may hold an average without its subsets
         if not problem(scores, [1] * len(scores), [""] * len(scores), comparable | absent):
-            comparable.add(subset)
-    return comparable
+            comparable.add(name)
+    return {subset for _, subset, _ in comparable}
 
 
 def _same_gold(a: Score, b: Score) -> bool:

@@ -37,6 +37,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
         raise EvaluationError(f"{path}: not a finished sweep ({error}); run isoglot sweep again") from error
     lines, ticks, label = _lines(arms)
     numeric = all(isinstance(tick, int | float) for tick in ticks)
+    ticks = sorted(ticks) if numeric else ticks
     down, across = -(-len(columns) // 2), min(2, len(columns))
     height = (2.6 if numeric else 0.7 + 0.22 * len(ticks)) * down + 0.25 * len(lines) + 0.5
     with canvas(WIDTH * across, height) as figure:
@@ -97,6 +98,4 @@ def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[Lines, list[Any], str]:
         word = f"{axis.rpartition('.')[2]}={write_value(value)}"
         name = ", ".join(part for part in arm["name"].split(", ") if part not in (word, f"{axis}={write_value(value)}"))
         lines.setdefault(name, []).append((value if isinstance(value, int | float) else str(value), arm["name"]))
-    ticks = dict.fromkeys(at for points in lines.values() for at, _ in points)
-    numeric = all(isinstance(tick, int | float) for tick in ticks)
-    return lines, sorted(ticks) if numeric else list(ticks), axis
+    return lines, list(dict.fromkeys(at for points in lines.values() for at, _ in points)), axis

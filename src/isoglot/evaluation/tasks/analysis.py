@@ -43,7 +43,7 @@ from isoglot.evaluation.plot import plane
 from isoglot.evaluation.sets import SetTask, Source, among, is_english
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.tasks import retrieval, sts
-from isoglot.evaluation.tasks.xsim import N_WAY, check_aligned
+from isoglot.evaluation.tasks.xsim import N_WAY, TextSources, check_aligned
 from isoglot.evaluation.vectors import embed, unit
 
 POSITIVE = 4.0  # minimum gold score of a pair with the same meaning
@@ -167,16 +167,17 @@ def read_groups(
     `EvaluationError` naming task, language and line.
     """
     user_groups = () if source else tuple(islice(_narrow(_read_files(data, task, paraphrases), languages), GROUPS))
-    chosen, most = "", _count(codes(user_groups), languages) if user_groups else -1
+    most = _count(codes(user_groups), languages) if user_groups else -1
+    best: tuple[str, TextSources] | None = None
     for name in ([source] if source else SOURCES) if data.is_dir() else ():
         if most == len(languages):
             break
         texts = N_WAY[name].find(data, task=f"{task}, set {name}", languages=languages)  # judged by file names
         if len(texts) > 1 and (count := _count(texts, languages)) > most:
-            chosen, most = name, count
-    if not chosen:
+            best, most = (name, texts), count
+    if best is None:
         return user_groups
-    return tuple(islice(_narrow(_read_aligned(data, chosen, task, languages), languages), GROUPS))
+    return tuple(islice(_narrow(_read_aligned(*best, task), languages), GROUPS))
 
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
@@ -194,7 +195,7 @@ def pairs(groups: Sequence[Translations]) -> list[tuple[str, str]]:
     return [pair for pair in combinations(codes(groups), 2) if len(find_shared(groups, pair)) >= 2]
 
 
-def everyone(groups: Sequence[Translations], *, minimum: int) -> tuple[str, ...]:
+def find_common(groups: Sequence[Translations], *, minimum: int) -> tuple[str, ...]:
     """All languages if they are `minimum` or more and two groups have every one of them; otherwise none."""
     languages = codes(groups)
     return languages if len(languages) >= minimum and len(find_shared(groups, languages)) >= 2 else ()
@@ -238,9 +239,10 @@ def _language(code: str) -> str:
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        codes = [code for code in group.sentences if _order(code)[0] or among(_language(code), languages)]
-        if len(codes) >= 2:
-            yield Translations(group.name, {code: group.sentences[code] for code in sorted(codes, key=_order)})
+        language_of = {code: _language(code) for code in group.sentences}
+        wanted = [code for code, language in language_of.items() if is_english(language) or among(language, languages)]
+        if len(wanted) >= 2:
+            yield Translations(group.name, {code: group.sentences[code] for code in sorted(wanted, key=_order)})
 
 
 def _read_files(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
@@ -253,9 +255,8 @@ def _read_files(data: Path, task: str, paraphrases: bool) -> Iterator[Translatio
         yield Translations(item_set_of(group.texts), sentences)
 
 
-def _read_aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
+def _read_aligned(source: str, texts_of: TextSources, task: str) -> Iterator[Translations]:
     where = f"{task}, set {source}"
-    texts_of = N_WAY[source].find(data, task=where, languages=languages)
     # TICO-19 has one English text per partner, which differ in a few words: the first one is used.
     tables = {code: N_WAY[source].read(texts_of, code, partner=min(texts_of[code]), where=where) for code in texts_of}
     first, *others = [*tables] or [""]
@@ -302,7 +303,7 @@ class OfGroups(BaseTask):
         groups = read_groups(
             data, task=self.name, source=self.source, languages=languages, paraphrases=self.paraphrases
         )
-        every = everyone(groups, minimum=3) if self.together else ()
+        every = find_common(groups, minimum=3) if self.together else ()
         chosen = [*pairs(groups), *([every] if every else [])]
         return {"-".join(codes): Subset(groups, codes, find_shared(groups, codes)) for codes in chosen}
 
@@ -404,7 +405,7 @@ class SentenceMap(OfGroups):
         groups, languages, places = subset
         cube = np.stack(subset.sides(tables), axis=1)  # (groups, languages, D)
         maps = [(FEW, FEW), (max(MARKED, POINTS // len(languages)), MARKED)]
-        pictured = languages == everyone(groups, minimum=2)
+        pictured = languages == find_common(groups, minimum=2)
         for metric, axes, (count, marked) in zip(VARIANCE, ((0, 1, 2), (1, 0, 2)), maps, strict=True):
             details = (_map(groups, tables, places[:count], marked=marked),) if pictured else ()
             value, n = eta_squared(cube.transpose(axes)), len(places) * len(languages)

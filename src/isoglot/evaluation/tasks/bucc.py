@@ -46,7 +46,7 @@ SEARCHED = Metric("accuracy"), Metric("precision"), Metric("recall"), Metric("f1
 _SPLITS = {"sample": SAMPLE, "dev": SAMPLE, "training": TRAINING, "test": TRAINING}
 
 # pair (`zh-en`) -> split -> its foreign sentences, English sentences and gold
-Found = dict[str, dict[str, tuple[Source, Source, Source]]]
+PairSources = dict[str, dict[str, tuple[Source, Source, Source]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Split:
     gold: tuple[tuple[int, int], ...]
 
 
-def find(task: str, names: Sequence[str], data: Path, *, languages: Sequence[str] = ()) -> Found:
+def find(task: str, names: Sequence[str], data: Path, *, languages: Sequence[str] = ()) -> PairSources:
     """The pairs of the wanted languages, sorted, with the splits that have gold."""
-    pairs: Found = {}
+    pairs: PairSources = {}
     parts = sources(task, names, data, merge=True)
     for (split, subset), gold in parts.items():
         pair, _, kind = subset.partition(".")
@@ -160,12 +160,12 @@ class Mining(SetTask):
     repeated: str = "merged"
     design: str = "transfer"
 
-    def find(self, data: Path, languages: Sequence[str] = ()) -> Found:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> PairSources:
         """The pairs whose gold is there for every split that the design needs."""
         pairs = find(self.name, self.reads, data, languages=languages)
         return {pair: parts for pair, parts in pairs.items() if set(DESIGNS[self.design][0]) <= set(parts)}
 
-    def score(self, encode: Encode, subsets: Found) -> Iterator[Score]:
+    def score(self, encode: Encode, subsets: PairSources) -> Iterator[Score]:
         """F1, precision and recall of each pair. The items of f1 are counts for each source."""
         splits, design = DESIGNS[self.design]
         for pair, parts in subsets.items():

@@ -32,7 +32,7 @@ from isoglot.search.pairs import MARGINS, Doubles, margins
 _ENGLISH = {"en", "eng", "eng_Latn"}  # as the sets name their English text; `eng-GB` of NTREX is another language there
 
 # code -> the partner that a text is for ("" for all others) -> split -> source
-Found = dict[str, dict[str, dict[str, Source]]]
+TextSources = dict[str, dict[str, dict[str, Source]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +49,20 @@ class NWay:
     splits: tuple[str, ...] = ("test",)
     lines: tuple[int, int] | None = None
 
-    def find(self, data: Path, *, task: str, languages: Sequence[str] = ()) -> Found:
+    def find(self, data: Path, *, task: str, languages: Sequence[str] = ()) -> TextSources:
         """The texts of the wanted languages and of English, in the order of their codes; none of a missing set.
 
         Raises `EvaluationError`, beginning with the task, for files that are not a set, `CorpusError` for an unknown
         language.
         """
-        texts: Found = {}
+        texts: TextSources = {}
         for (split, subset), source in sources(task, (self.source,), data).items():
             code, _, partner = subset.partition(".")
             if split in self.splits and (code in _ENGLISH or among(code, languages)):
                 texts.setdefault(code, {}).setdefault(partner, {})[split] = source
         return dict(sorted(texts.items()))
 
-    def read(self, languages: Found, code: str, *, partner: str, where: str) -> Rows:
+    def read(self, languages: TextSources, code: str, *, partner: str, where: str) -> Rows:
         """The sentences of a language for pairs with `partner`, by ascending identifier.
 
         Raises `EvaluationError`, opened by `where`, for a text or a split of it that is missing, and for an identifier
@@ -158,7 +158,7 @@ class XSim(BaseTask):
         """The set."""
         return (self.texts.source,)
 
-    def find(self, data: Path, languages: Sequence[str] = ()) -> Found:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> TextSources:
         """The texts of the wanted languages and English."""
         return self.texts.find(data, task=self.name, languages=languages)
 
@@ -170,7 +170,7 @@ class XSim(BaseTask):
         """The target languages."""
         return [f"xx-{code}" for code in subsets]
 
-    def score(self, encode: Encode, subsets: Found) -> Iterator[Score]:
+    def score(self, encode: Encode, subsets: TextSources) -> Iterator[Score]:
         """Errors of each direction, then of each target language over all sources (`xx-eng`).
 
         Directions from and to English, or else the first language, have their worst mistakes by the first margin.

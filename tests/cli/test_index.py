@@ -43,6 +43,15 @@ def test_a_sentence_of_the_index_is_found_first(folder, capsys):
     assert [*rows[0][:4], *rows[0][5:]] == [LINES["ara"][0], "1", "1.000000", "ara", LINES["ara"][0], ""]
 
 
+def test_a_search_without_hits_says_so_beside_the_output(folder, capsys):
+    capsys.readouterr()
+    search(folder, ["cat"], languages="swa")
+    out, err = capsys.readouterr()
+    assert (out, "no hits for 'cat'" in err) == ("", True)
+    search(folder, ["cat"], languages="swa", as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"query": "cat", "hits": []}
+
+
 def test_columns_of_csv_are_translations(tmp_path, toy_static):
     toy_static.save(tmp_path / "model")
     (tmp_path / "a.csv").write_text('source text;german\n"The cat; the dog";Die Katze\n', encoding="utf-8")

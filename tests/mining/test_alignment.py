@@ -15,7 +15,7 @@ from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.readers import read_tmx
 from isoglot.mining import Alignment
 from isoglot.mining.alignment import join_sentences
-from isoglot.mining.path import Costs, Runs, align_runs, band_around, find_path, moves_of
+from isoglot.mining.path import Costs, Runs, align_runs, find_path, list_moves, make_band
 
 # The method in plain loops
 
@@ -75,8 +75,8 @@ def test_the_path_costs_what_plain_loops_find(seed, count, end, most, skip, widt
     rng = np.random.default_rng(seed)
     (x, x_runs), (y, y_runs) = make_side(rng, count, most - 1), make_side(rng, end, most - 1)
     expected = cheapest(x, y, most, skip)
-    band = band_around(np.array([(0, 0), (count, end)]), width)
-    path, cost = find_path(Costs(x_runs, y_runs), moves_of(most), skip, band)
+    band = make_band(np.array([(0, 0), (count, end)]), width)
+    path, cost = find_path(Costs(x_runs, y_runs), list_moves(most), skip, band)
     assert math.isclose(cost, expected, rel_tol=1e-4, abs_tol=1e-4)
     path, scores = align_runs(x_runs, y_runs, most=most, skip=skip, width=width)
     assert (path[0].tolist(), path[-1].tolist()) == ([0, 0], [count, end])

@@ -210,6 +210,8 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
     if as_json:
         ranked_hits = [{"rank": rank, **asdict(hit)} for rank, hit in enumerate(hits, 1)]
         typer.echo(json.dumps({"query": query, "hits": ranked_hits}, ensure_ascii=False))
+    elif not hits:
+        say(f"no hits for {query!r}")  # not on stdout, whose lines are hits
     elif sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Column, Table

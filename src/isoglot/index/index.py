@@ -245,8 +245,8 @@ class Index:
         return files.rows - files.deleted
 
     def __repr__(self) -> str:
-        where = "in memory" if self.folder is None else str(self.folder)
-        return f"<Index of {len(self):,} sentences, {self.kind}, {where}>"
+        place = "in memory" if self.folder is None else str(self.folder)
+        return f"<Index of {len(self):,} sentences, {self.kind}, {place}>"
 
     @property
     def kind(self) -> str:

@@ -287,9 +287,9 @@ class Store:
         """A number for each language, and the number (rows,) of every row's language, -1 where it is deleted."""
         numbers = np.full(rows, -1, np.int32)
         with self._asking() as connection:
-            asked = connection.execute("SELECT row, language FROM sentences WHERE row < ?", (rows,))
+            cursor = connection.execute("SELECT row, language FROM sentences WHERE row < ?", (rows,))
             try:
-                pairs = np.fromiter(asked, np.dtype([("row", np.int64), ("language", np.int32)]))
+                pairs = np.fromiter(cursor, np.dtype([("row", np.int64), ("language", np.int32)]))
                 numbers[pairs["row"]] = pairs["language"]
             except (ValueError, TypeError, OverflowError, IndexError) as error:  # not integers
                 self._fail("lacks languages of sentences", error)

@@ -55,7 +55,7 @@ def with_equal_text(query: str, hits: Sequence[Hit]) -> list[Hit]:
     return [replace(hit, percent=100.0) if hit.text == query else hit for hit in hits]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # `==` of arrays is not a bool
 class View:
     """One moment of an index: its vectors, the FAISS structure, and which rows count.
 
@@ -92,30 +92,31 @@ class View:
         several entries have the same content, and candidates of an approximate kind may be deleted. `device` computes
         many products.
         """
-        chosen = [(np.empty(0), np.empty(0, np.int64))] * len(queries)
-        left, wanted, size = [*range(len(queries))], k + _SPARE, self.files.rows
-        while left:
-            asked, some = min(wanted, size), queries[left]
-            rows = find_nearest(self.table, some, asked, first=self.covered, keep=self.live, device=device)
-            is_all = np.full(len(left), rows.shape[1] < asked)
+        results = [(np.empty(0), np.empty(0, np.int64))] * len(queries)
+        unanswered, wanted, size = [*range(len(queries))], k + _SPARE, self.files.rows
+        while unanswered:
+            count, batch = min(wanted, size), queries[unanswered]
+            rows = find_nearest(self.table, batch, count, first=self.covered, keep=self.live, device=device)
+            has_all = np.full(len(unanswered), rows.shape[1] < count)
             if self.structure is not None:
-                near = structures.find_candidates(self.structure, some, asked, effort=effort)
-                is_all &= (near < 0).any(axis=1) | (near.shape[1] < 4 * asked)
-                rows = np.concatenate([np.where(self.live[near], near, -1), rows], axis=1)
-            scored = [self._score(query, row) for query, row in zip(some, rows, strict=True)]
+                candidates = structures.find_candidates(self.structure, batch, count, effort=effort)
+                has_all &= (candidates < 0).any(axis=1) | (candidates.shape[1] < 4 * count)
+                rows = np.concatenate([np.where(self.live[candidates], candidates, -1), rows], axis=1)
+            scored = [self._score(query, row) for query, row in zip(batch, rows, strict=True)]
             contents = self.store.contents(sorted({row for _, nearest_rows in scored for row in nearest_rows.tolist()}))
             waiting = []
-            for at, (scores, nearest_rows), is_complete in zip(left, scored, is_all.tolist(), strict=True):
+            for at, (scores, nearest_rows), is_complete in zip(unanswered, scored, has_all.tolist(), strict=True):
                 places = dict[int, int]()  # of the nearest row of each entry; rows that vanished meanwhile differ
                 for place, row in enumerate(nearest_rows.tolist()):
                     places.setdefault(contents.get(row, -1 - row), place)
                 best = [*places.values()][:k]
-                chosen[at] = scores[best], nearest_rows[best]
+                results[at] = scores[best], nearest_rows[best]
+                # Rows that are no candidates score no more than the last candidate, so none of them is among the best.
                 is_clear = len(best) == k and scores[best[-1]] > scores[-1] + _ROUNDING
-                if not (is_complete or is_clear or len(places) >= k + _SPARE or asked == size):
+                if not (is_complete or is_clear or len(places) >= k + _SPARE or count == size):
                     waiting.append(at)
-            left, wanted = waiting, 4 * wanted
-        return chosen
+            unanswered, wanted = waiting, 4 * wanted
+        return results
 
     def _score(self, query: Vectors, rows: Rows) -> _Nearest:
         """Rows, best first, with cosines in float64: they depend on two vectors, not on what was searched with them."""
@@ -129,16 +130,16 @@ class View:
 
     def hits(self, results: Sequence[_Nearest], scale: Scale) -> list[list[Hit]]:
         """What `find` returns, with texts, and with what the scores mean."""
-        every = sorted({row for _, rows in results for row in rows.tolist()})
-        sentences, contents = self.store.by_row(every), self.store.contents(every)
+        all_rows = sorted({row for _, rows in results for row in rows.tolist()})
+        sentences, contents = self.store.by_row(all_rows), self.store.contents(all_rows)
         counts = self.store.counts(sorted({*contents.values()}))
         hits: list[list[Hit]] = []
         for scores, rows in results:
             hits.append([])
             for score, percent, row in zip(*map(np.ndarray.tolist, (scores, scale.percent(scores), rows)), strict=True):
-                of, count = sentences[row], counts.get(contents.get(row, 0), 1)  # removed meanwhile: itself
-                shown_with = of.translation, of.translation_language
-                hits[-1].append(Hit(score, of.text, of.language, of.id, *shown_with, row, percent, count))
+                one, count = sentences[row], counts.get(contents.get(row, 0), 1)  # removed meanwhile: itself
+                shown_with = one.translation, one.translation_language
+                hits[-1].append(Hit(score, one.text, one.language, one.id, *shown_with, row, percent, count))
         return hits
 
     def measure_recall(self) -> float:

@@ -134,8 +134,8 @@ def compare(
     from isoglot.evaluation.scores import files_of
 
     named = [_split_name(argument) for argument in results]
-    parts = [part for _, path in named for seed in seeds_of(path) for part in parts_of(seed)]
-    inputs = [file for part in parts for file in files_of(part)]
+    seeds = [(name or path, parts_of(seed)) for name, path in named for seed in seeds_of(path)]
+    inputs = [file for _, parts in seeds for part in parts for file in files_of(part)]
     if output is not None:
         check_output(output, folder=True)
         read_record(output / "compare.json", ("systems", "tables"))
@@ -149,7 +149,7 @@ def compare(
             show_grid(grid)
             typer.echo()
         typer.echo(comparison.method)
-        for grid in _examples(named, settings.get("tasks", []), examples, data) if examples else ():
+        for grid in _examples(seeds, settings.get("tasks", []), examples, data) if examples else ():
             show_grid(grid)
     for line in comparison.left_out:
         say(f"skipped: {line}")
@@ -170,17 +170,15 @@ def _split_name(argument: str) -> tuple[str | None, str]:
     return name, path
 
 
-def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
+def _examples(seeds: list[tuple[str, list[Path]]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
+    """Tables of pairs that one system ranks better; `seeds` are, for each run, its system and parts of its results."""
     from isoglot.core import environment
-    from isoglot.evaluation.compare import parts_of, seeds_of
     from isoglot.evaluation.examples import examples
     from isoglot.evaluation.scores import read_results
 
     systems: dict[str, list[list[Score]]] = {}
-    for name, path in named:
-        for seed in seeds_of(path):
-            scores = [score for part in parts_of(seed) for score in read_results(part)]
-            systems.setdefault(name or path, []).append(scores)
+    for name, parts in seeds:
+        systems.setdefault(name, []).append([score for part in parts for score in read_results(part)])
     if len(systems) != 2 or len(tasks) != 1:
         raise EvaluationError("--examples needs two systems, and one similarity task in --tasks")
     (first, base), (second, other) = systems.items()
@@ -273,12 +271,12 @@ def plot(
         check_output(target, inputs=[model, *texts, labels])
         # A skipped blank line would shift the labels of the following lines.
         groups = read_files(texts, skip_empty=labels is None, **reading)
-        made = plot(
+        sentence_map = plot(
             options.open_encoder(model, **loading), groups, output=target,
             labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
             **{"title": f"Sentence map: {model}", **settings},
         )  # fmt: skip
-    say(f"{made.note} Wrote {output}")
+    say(f"{sentence_map.note} Wrote {output}")
 
 
 def _plot_sweep(folders: list[str], output: Path) -> None:

@@ -8,7 +8,7 @@ from command_line import as_function
 from isoglot.cli.training import check, train
 from isoglot.core.errors import RecipeError
 from isoglot.training import recipe as recipes
-from isoglot.training.recipes import check_files
+from isoglot.training.plan import check_files
 
 
 def both(name, folder, words):

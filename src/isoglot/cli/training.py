@@ -63,7 +63,8 @@ def train(
         spread = "" if deviation is None else f" ± {deviation:.4f} (sample standard deviation)"
         say(f"dev score over {summary['n']} seeds: {summary['mean']:.4f}{spread}{direction}")
     else:
-        say("no scores to average over seeds: the recipe has no [evaluation]")
+        reason = "no dev score was a finite number" if loaded_recipe.evaluation else "the recipe has no [evaluation]"
+        say(f"no scores to average over seeds: {reason}")
 
 
 def sweep(

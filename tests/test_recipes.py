@@ -13,7 +13,7 @@ from isoglot.data.readers import READERS, read
 from isoglot.evaluation import TASKS
 from isoglot.objectives import build
 from isoglot.training import recipe as recipes
-from isoglot.training.recipes import corpus_of
+from isoglot.training.plan import corpus_of
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 
 NAMES = list(recipes.names())

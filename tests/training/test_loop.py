@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,12 +14,11 @@ from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import best, checkpoint, loop
-from isoglot.training.loop import open_stream
+from isoglot.training.loop import tokenize_corpus
 from isoglot.training.optimizer import AdamW
+from isoglot.training.plan import make_plan
 from isoglot.training.progress import Status
 from isoglot.training.recipe import load as load_recipe
-from isoglot.training.recipes import check
-from isoglot.training.step import StepLimits
 from isoglot.training.train import train_seeds
 from runs import train
 
@@ -443,16 +443,10 @@ def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transfo
     static = StaticEncoder.create(transformer.tokenizer.backend_tokenizer, 8, seed=1)
     static.max_length = 20
     assert static.fingerprint == transformer.fingerprint
-    recipe = load_recipe(project / "tiny.toml")
-    ((corpus,),), _ = check(recipe)
-    sizes = []
-    for encoder in (transformer, static):
-        stream = open_stream(
-            recipe, recipe.stages[0].streams[0], corpus, encoder, StepLimits(), seed=0, position=None, report=print
-        )
-        sizes.append(int(stream.next()[0].tokens.lengths.sum()))
-        stream.close()
-    assert sizes[0] > sizes[1]
+    (corpus,) = make_plan(load_recipe(project / "tiny.toml")).text
+    tables = [tokenize_corpus(corpus, encoder, print) for encoder in (transformer, static)]
+    counts = [len(table.tokens(np.arange(table.sentences))[0]) for table in tables]
+    assert counts[0] > counts[1]
 
 
 def test_a_run_begins_from_the_model_that_it_began_from(transformer_recipe, toy_transformer):

@@ -8,8 +8,8 @@ from conftest import replace_unseen
 from isoglot.core.errors import IsoglotError, RecipeError
 from isoglot.data.batching import Mixing
 from isoglot.evaluation.tasks.retrieval import AVERAGES
+from isoglot.training.plan import corpus_of, make_plan
 from isoglot.training.recipe import dumps, find, load, names, parse, tomllib
-from isoglot.training.recipes import check, corpus_of
 
 MINIMAL = """
 name = "mine"
@@ -51,7 +51,7 @@ def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
     assert found.options == {"language": "vie", "on_unknown_language": "error"}
     assert found.mixing == Mixing(weight=0.5, cap=9, most=3, sample=5, seed=2)
     with pytest.raises(RecipeError, match=r"xcopa.*isoglot data get xcopa"):
-        check(recipe)
+        make_plan(recipe)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,13 @@ def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
 )
 def test_a_source_is_a_set_or_files(file, source, parts):
     with pytest.raises(RecipeError) as error:
-        check(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
+        make_plan(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
     assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_a_pivot_that_is_not_a_language_is_named(file):
+    with pytest.raises(RecipeError, match=r"teacher\.pivot: .*klingon"):
+        make_plan(load(file, ['streams.0.teacher={model="any", pivot="klingon"}']))
 
 
 def test_tasks_are_kept_out_of_training_by_their_names(file, tmp_path):

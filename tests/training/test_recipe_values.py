@@ -15,7 +15,7 @@ from isoglot import objectives
 from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data.readers import READERS
 from isoglot.training import recipe as recipes
-from isoglot.training.recipes import choices_of
+from isoglot.training.best import choices_of
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 
 RECIPES = {name: recipes.tomllib.loads(recipes.text(name)) for name in recipes.names()}

@@ -138,7 +138,7 @@ def test_a_recipe_is_the_same_call_written_down(tmp_path, toy_static):
 
 def test_the_same_call_again_returns_the_finished_model(toy_static, tmp_path, monkeypatch):
     first = isoglot.train(toy_static, rows(40), batch_size=8, output=tmp_path / "run")
-    monkeypatch.setattr(loop.Run, "train", lambda _: pytest.fail("trained again"))
+    monkeypatch.setattr(loop.Run, "train", lambda *_: pytest.fail("trained again"))
     again = isoglot.train(toy_static, rows(40), batch_size=8, output=tmp_path / "run")
     assert_same(first.state_dict(), again.state_dict())
     with pytest.raises(CheckpointError, match="already contains a run"):

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
+from isoglot.core.numbers import fits
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
-from isoglot.data.numbers import fits
 
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 

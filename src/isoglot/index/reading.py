@@ -25,11 +25,11 @@ from typing import Any
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
+from isoglot.core.numbers import finite
 from isoglot.data import formats
 from isoglot.data.files import read_lines
 from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
-from isoglot.data.numbers import finite
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_moses
 from isoglot.data.readers.translations import read_tmx

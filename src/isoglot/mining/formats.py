@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, nearest, quote
+from isoglot.core.numbers import whole
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, exclusive, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
 from isoglot.data.languages import canonical_list
-from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import language_in_name, pair_in_name
 from isoglot.data.tmx import Unit, write_tmx
 from isoglot.mining.sentences import ABSENT, Side, is_file

@@ -14,7 +14,7 @@ from isoglot.cli.index import _mark_words
 from isoglot.cli.index import export as export_verb
 from isoglot.cli.index import index as index_verb
 from isoglot.cli.index import search as search_verb
-from isoglot.core.errors import CorpusError, OutputError
+from isoglot.core.errors import CorpusError
 from isoglot.index import Index, SearchError
 
 export = as_function(export_verb)
@@ -148,14 +148,6 @@ def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):
     assert "1 sentences added, 8 already there; 9 in the index (flat)" in err
     index([str(tmp_path / "model"), *sources], folder, kind="hnsw")
     assert "0 sentences added, 9 already there; 9 in the index (hnsw, recall@10 1.00)" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", [".", "index.sqlite", "new.parquet"])
-def test_an_index_is_not_exported_over_itself(folder, name):
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises(OutputError):
-        export(folder, folder / name)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 MEMORY = "id\teng\tdeu\nu1\tThe cat\tDie Kaze\nu2\tA dog runs\tEin Hund rennt\nu3\tA mat\tEine Matte\n"

@@ -322,10 +322,10 @@ def _override(data: dict[str, Any], assignment: str) -> None:
 
     `streams.0.` may be left out where there is one stream: batching.size=64.
     """
-    path, equals, word = assignment.partition("=")
-    where = f"--set {quote(assignment, quotes=False)}"
     from isoglot.training.settings import Recipe, StreamSettings
 
+    path, equals, word = assignment.partition("=")
+    where = f"--set {quote(assignment, quotes=False)}"
     if not equals:
         raise RecipeError(f"{where}: write key=value, for example optimizer.lr=1e-4")
     try:
@@ -387,7 +387,8 @@ def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
         # An error inside a list also makes the list too short; report only the inner one.
         outer = [item["loc"] for item in errors]
         inner = [item for item in errors if not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in outer)]
-        raise RecipeError("; ".join(f"{_writer(chain, item['loc'])}: {explain(item)}" for item in inner[:3])) from error
+        problems = [f"{_writer(chain, item['loc'])}: {explain(item, Recipe)}" for item in inner[:3]]
+        raise RecipeError("; ".join(problems)) from error
 
 
 def _writer(chain: Sequence[Layer], place: Sequence[Any]) -> str:
@@ -410,7 +411,7 @@ def _at(data: Any, place: Sequence[Any]) -> Any:
     return data
 
 
-def explain(error: Any, model: type[BaseModel] = Recipe) -> str:
+def explain(error: Any, model: type[BaseModel]) -> str:
     """One error of pydantic about a model as key, value and what to do."""
     place = [part for part in error["loc"] if part not in KINDS]
     if "stages" in place[:1] and "stages" not in error["msg"]:  # written at the top, as the only stage
@@ -437,6 +438,8 @@ def explain(error: Any, model: type[BaseModel] = Recipe) -> str:
 
 def _fields(model: type[BaseModel], place: Sequence[Any]) -> list[str]:
     """Names of the settings that are known at a place of the model."""
+    from isoglot.training.settings import Recipe
+
     models = [model]
     for part in place:
         tagged = [model for model in models if _tag(model) == part]

@@ -214,8 +214,9 @@ def test_marks_are_corrected_for_the_number_of_arms():
     assert "2 degrees of freedom" in notes
     assert "Holm over the 5 arms" in notes
     assert "Tatoeba: two ▼ 0.020; Tatoeba: three ▲ 0.040; Tatoeba: four ▲ 0.030" in notes
-    assert [cells[-2:] for cells in tests.rows] == [
-        ("2", "0.040"), ("2", "0.060"), ("2", "0.060"), ("–", "0.060"), ("–", "–"),
+    assert [cells[3:] for cells in tests.rows] == [
+        ("0.001", "0.010", "2", "0.040"), ("0.001", "0.020", "2", "0.060"), ("0.040", "0.001", "2", "0.060"),
+        ("0.030", "no spread", "–", "0.060"), ("", "no spread", "–", "–"),
     ]  # fmt: skip
 
 

@@ -116,11 +116,10 @@ class Row:
     lower_is_better: bool = False
     untested: str = ""
 
-    def tests(self, place: int) -> tuple[str, str]:
-        """For the difference at `place` the p-values over items and over seeds as tables show them, or why not."""
-        change, ends = self.differences[place], (self.values[0].deviation, self.values[place + 1].deviation)
-        single = "one seed" if ends == (None, None) else "no spread"
-        return p_shown(change.corrected, self.untested), p_shown(change.p_seeds, single)
+    def p_over_seeds(self, place: int) -> str:
+        """The p-value over seeds of the difference at `place` as tables show it, or why there is none."""
+        ends = (self.values[0].deviation, self.values[place + 1].deviation)
+        return p_shown(self.differences[place].p_seeds, "one seed" if ends == (None, None) else "no spread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,9 @@ class Table:
             for place, (value, difference) in enumerate(zip(row.values[1:], row.differences, strict=True)):
                 mark = " ▲" if difference.better else " ▼" if difference.better is False else ""
                 change = difference.words(row.unit) + mark * difference.significant
-                cells += [spread(value, row.unit), change, *row.tests(place)[: 1 + seeds]]
+                cells += [spread(value, row.unit), change, p_shown(difference.corrected, row.untested)]
+                if seeds:
+                    cells.append(row.p_over_seeds(place))
             rows.append(tuple(cells))
         first = next((place for place, row in enumerate(self.rows) if row.average and not self.of_columns), None)
         direction = " (lower is better)" if lower == {True} else ""

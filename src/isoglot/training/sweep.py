@@ -275,7 +275,7 @@ class Sweep:
     def _tests(self) -> Grid:
         rows = tuple(
             (
-                row.subset, name, change.words(row.unit), *row.tests(place),
+                row.subset, name, change.words(row.unit), p_shown(change.p, row.untested), row.p_over_seeds(place),
                 NOTHING if change.degrees is None else f"{change.degrees:.3g}", p_shown(change.corrected),
             )
             for row in self.comparison.tables[0].rows

@@ -121,6 +121,7 @@ def test_the_index_tells_of_itself(server):
         ("/search", {"query": "a", "k": 10**30}, 400, "'k'"),
         ("/search", {"query": "a", "languages": "deu"}, 400, "'languages'"),
         ("/search", {"query": "a", "languages": ["qqqq"]}, 400, "unknown language"),
+        ("/search", {"query": "a", "language": ["deu"]}, 400, "no 'language'; its keys are query, k, languages"),
         ("/v1/embeddings", {}, 400, "'input'"),
         ("/v1/embeddings", {"input": []}, 400, "'input'"),
         ("/v1/embeddings", {"input": ["a"] * 2049}, 400, "'input'"),

@@ -131,9 +131,9 @@ def align(
     progress    called with (done, total) of the current step
     report      called with one-line messages about the steps
 
-    Ids are indices of lists, and line numbers, from 1, of files (numbers of texts of documents); with `split`, they
-    count sentences. Blank sentences are left out. Raises `TypeError` and `ValueError` for wrong arguments, and
-    `IsoglotError`s for files and models.
+    Ids are indices of lists, and line numbers, from 1, of files (numbers of texts of documents, and of rows of tables,
+    without the header and blank ones); with `split`, they count sentences. Blank sentences are left out. Raises
+    `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files and models.
     """
     given = [check_side(name, side, _EXAMPLE) for name, side in zip(NAMES, (source, target), strict=True)]
     files = [str(side) for side in given if isinstance(side, Path)]

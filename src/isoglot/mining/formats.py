@@ -39,7 +39,8 @@ class _Pair(NamedTuple):
 class MinedPair(_Pair):
     """A named tuple of `score`, `source` and `target`, with the attributes `source_id` and `target_id`.
 
-    An id is that of the sentence; where there are none, its line number, from 1, in a file, or its index in a list.
+    An id is that of the sentence; where there are none, its index in a list, or in a file its line number, from 1: of a
+    table that of the row, without the header and blank rows.
     """
 
     source_id: str | int

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.errors import CorpusError, IsoglotError
+from isoglot.core.errors import CorpusError, IsoglotError, quote
 from isoglot.data.languages import canonical, tag
 from isoglot.index import Hit, Index
 from isoglot.index.origin import encode_queries
@@ -257,8 +257,13 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
     ]
 
 
+_SEARCH = ("query", "k", "languages", "exclude")
+
+
 def _read_search(body: bytes, limits: Limits) -> Job:
     request = parse(body)
+    if unknown := sorted(request.keys() - _SEARCH):  # a filter that is misspelled would find other hits
+        raise Problem(400, f"The request has no {quote(unknown[0])}; its keys are {', '.join(_SEARCH)}.")
     query = require_text(request.get("query"), "query", limits.query)
     if not query.strip():
         raise Problem(400, "'query' is blank; send a text to search for.", param="query")

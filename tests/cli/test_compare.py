@@ -53,7 +53,8 @@ def test_tables_lines_and_files(folder, capsys):
 def test_names_and_seeds(folder, capsys):
     found = compare("before", "runs/1", "runs/2/results.json", names=["base", "runs", "runs"], resamples=10)
     assert dict(zip(found.systems, found.seeds, strict=True)) == {"base": 1, "runs": 2}
-    assert [run.model for run in found.runs] == ["model before", "model runs/1"]
+    models = [[run.model for run in runs] for runs in found.runs]
+    assert models == [["model before"], ["model runs/1", "model runs/2"]]
     run(["base=before", "runs=runs/1", "runs=runs/2"], **SETTINGS)
     named = capsys.readouterr().out
     assert "±" in named

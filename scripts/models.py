@@ -217,7 +217,7 @@ class Build:
     def small(self) -> None:
         """isoglot-small: six layers of isoglot-base that were taught its states, over the same word table."""
         self.base()
-        trial = ["--minutes", "0.1"] if self.steps else []
+        trial = ["--steps", str(self.steps)] if self.steps else []
         self.script("small_states.py", "DATA", ".", "base-trimmed", BASE, "small-states", *trial, makes="small-states")
         self.pack("small-states", "small-packed")
         self.share("small-packed", "small-part", SMALL)

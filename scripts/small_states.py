@@ -1,6 +1,6 @@
 """Six layers that give what the twelve of a teacher give, state by state: where isoglot-small begins.
 
-    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--minutes 48] [--seed 1] [--device cuda]
+    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--steps 500] [--seed 1] [--device cuda]
 
 Reads base-long, base-questions, base-pairs and base-groups.jsonl in OUTPUT, which scripts/base_texts.py writes, and
 writes there the model STUDENT: layers 1, 2, 4, 6, 10 and 12 of START, which is TEACHER in eight bits, with its word
@@ -13,9 +13,9 @@ less text.
 Deviation: squares are divided by the mean square of the teacher's states, so that all layers count the same, and the
 layers of attention are not compared.
 
-With RANK and WORLD_SIZE in the environment, several processes train together, each on text of its own. The rate falls
-to zero over the minutes given, so how much is learnt depends on the machine. On an accelerator a step has ten times the
-text.
+With RANK and WORLD_SIZE in the environment, several processes train together, each on its part of a step's text. The
+rate falls to zero over the steps. A run that was stopped goes on from STUDENT.pt, which is written every 20 steps; one
+whose errors rise again ends with an error. On an accelerator a step has ten times the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -47,8 +46,10 @@ from isoglot.encoders.transformer import TransformerEncoder
 LAYERS = (1, 2, 4, 6, 10, 12)  # of the teacher, with which the student begins
 MATCHED = ((3, 5), (4, 8), (5, 10), (6, 12))  # layers of the student, and of the teacher, whose states are compared
 POOLED = 5.0  # weight of the squared error of the vectors
-RATE, WARMUP = 1e-3, 40
-TOKENS, CHUNK = 3072, 1024  # of a step of one process on a CPU; of those that are computed together
+RATE, WARMUP = 5e-4, 40
+TOKENS, CHUNK = 6144, 1024  # of a step on CPUs; of those that one process computes together
+WINDOW = 20  # steps between checkpoints, whose mean errors are printed and compared
+DIVERGED = 1.3  # times the lowest mean error
 ACCELERATED = 10  # times as many of both on an accelerator
 BLOCK = 256  # texts that are tokenized together
 PARAGRAPHS, OF_A_PAGE = 2500, 6
@@ -138,39 +139,76 @@ def step(student: TransformerEncoder, teacher: TransformerEncoder, tokens: Token
     return errors
 
 
-def train(student: TransformerEncoder, teacher: TransformerEncoder, feed: Iterator[Tokens], minutes: float) -> None:
-    """Train the student's layers for so many minutes."""
-    rank, processes = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    if processes > 1:
-        torch.distributed.init_process_group("gloo")
+def train(
+    student: TransformerEncoder, teacher: TransformerEncoder, feed: Iterator[Tokens], steps: int, checkpoint: Path
+) -> None:
+    """Train the student's layers, from the checkpoint if there is one.
+
+    Raises SystemExit where the errors rise again, as they do when the rate is too high.
+    """
     assert isinstance(student.backbone, Bert)
     weights = [weight for weight in student.backbone.encoder.layer.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.01, betas=(0.9, 0.98), fused=True)
-    begun, done, tokens, recent = time.monotonic(), torch.zeros(()), 0, []
-    number, ahead = 0, ThreadPoolExecutor(1)
+    begin, lowest = resume(checkpoint, weights, optimizer)
+    for _ in range(begin):
+        next(feed)
+    errors, ahead = torch.zeros(len(MATCHED) + 1), ThreadPoolExecutor(1)
     following = ahead.submit(next, feed)
-    while done < 1:
-        number += 1
-        done.fill_((time.monotonic() - begun) / 60 / minutes)
-        if processes > 1:
-            torch.distributed.broadcast(done, 0)
+    for number in range(begin + 1, steps + 1):
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1.0, number / WARMUP) * max(0.0, 1 - float(done))
+            group["lr"] = RATE * min(1.0, number / WARMUP) * (1 - number / steps)
         optimizer.zero_grad(set_to_none=True)
         batch, following = following.result(), ahead.submit(next, feed)
-        tokens += int(batch.lengths.sum())
-        recent.append(step(student, teacher, batch, CHUNK * scale(student.device)))
-        if processes > 1:
-            gradients = torch.cat([weight.grad.flatten() for weight in weights])
-            torch.distributed.all_reduce(gradients)
-            for weight, part in zip(weights, gradients.split([weight.numel() for weight in weights]), strict=True):
-                weight.grad = (part / processes).view_as(weight)
+        errors += step(student, teacher, batch, CHUNK * scale(student.device)).cpu() / WINDOW
+        average_gradients(weights)
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
-        if number % 20 == 0 and rank == 0:
-            means = " ".join(f"{mean:.4f}" for mean in torch.stack(recent[-20:]).mean(0).tolist())
-            print(f"step {number}, {processes * tokens:,} tokens, {100 * float(done):.0f} %: {means}", flush=True)
+        if number % WINDOW == 0:
+            print(f"step {number} of {steps}: {' '.join(f'{mean:.4f}' for mean in errors.tolist())}", flush=True)
+            total = float(errors.sum())
+            if total > DIVERGED * lowest:
+                raise SystemExit(f"step {number}: errors rose from {lowest:.3f} to {total:.3f}, the rate is too high")
+            lowest = min(lowest, total)
+            errors.zero_()
+            keep(checkpoint, weights, optimizer, number, lowest)
     ahead.shutdown()
+
+
+def resume(checkpoint: Path, weights: Sequence[Tensor], optimizer: torch.optim.Optimizer) -> tuple[int, float]:
+    """Take weights and the optimizer's state from a checkpoint; its step, 0 without one, and the lowest errors."""
+    if not checkpoint.exists():
+        return 0, float("inf")
+    state = torch.load(checkpoint, map_location=weights[0].device)
+    for weight, value in zip(weights, state["weights"], strict=True):
+        weight.data.copy_(value)
+    optimizer.load_state_dict(state["optimizer"])
+    return state["step"], state["lowest"]
+
+
+def keep(
+    checkpoint: Path, weights: Sequence[Tensor], optimizer: torch.optim.Optimizer, number: int, lowest: float
+) -> None:
+    """Write a checkpoint, in the first process."""
+    if process()[0] == 0:
+        writing = checkpoint.with_suffix(".part")
+        state = {"weights": weights, "optimizer": optimizer.state_dict(), "step": number, "lowest": lowest}
+        torch.save(state, writing)
+        writing.replace(checkpoint)
+
+
+def average_gradients(weights: Sequence[Tensor]) -> None:
+    """Give all processes the mean of their gradients."""
+    processes = process()[1]
+    if processes > 1:
+        gradients = torch.cat([weight.grad.flatten() for weight in weights if weight.grad is not None])
+        torch.distributed.all_reduce(gradients)
+        for weight, part in zip(weights, gradients.split([weight.numel() for weight in weights]), strict=True):
+            weight.grad = (part / processes).view_as(weight)
+
+
+def process() -> tuple[int, int]:
+    """The rank of this process, and how many there are."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def scale(device: torch.device) -> int:
@@ -185,7 +223,7 @@ def main() -> None:
     parser.add_argument("teacher")
     parser.add_argument("start")
     parser.add_argument("student")
-    parser.add_argument("--minutes", type=float, default=48.0)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     words = parser.parse_args()
@@ -196,10 +234,13 @@ def main() -> None:
     student = load(words.output / words.start, layers=LAYERS, dropout=0.0, freeze_embeddings=True).trainable()
     student = student.to(device)
     student.backbone.embeddings.requires_grad_(False)
-    draw = random.Random(100 * words.seed + int(os.environ.get("RANK", "0")))
-    feed = batches(texts(words.data, words.output), student, draw, TOKENS * scale(device))
-    train(student.train(), teacher, feed, words.minutes)
-    if os.environ.get("RANK", "0") == "0":
+    rank, processes = process()
+    if processes > 1:
+        torch.distributed.init_process_group("gloo")
+    draw = random.Random(100 * words.seed + rank)
+    feed = batches(texts(words.data, words.output), student, draw, TOKENS * scale(device) // processes)
+    train(student.train(), teacher, feed, words.steps, words.output / f"{words.student}.pt")
+    if rank == 0:
         student.cpu().eval().save(words.output / words.student)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 import typer
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from isoglot.encoders import StaticEncoder, TransformerEncoder
@@ -37,7 +37,8 @@ SENTENCES = [
 def pytest_configure() -> None:
     """Collecting makes millions of objects and no rubbish; looking for it is a quarter of the time."""
     gc.disable()
-    settings.register_profile("isoglot", deadline=None)  # machines under load
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("isoglot", deadline=None, suppress_health_check=slow)  # machines under load
     settings.load_profile("isoglot")
 
 
@@ -45,15 +46,6 @@ def pytest_collection_finish() -> None:
     """What is there by now stays; only what tests make is looked through."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def imported_sets(tmp_path_factory):
-    """What tests import of data sets stays in a folder of their own."""
-    folder = tmp_path_factory.mktemp("sets")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("isoglot.evaluation.sets.cache", lambda: folder)
-        yield
 
 
 def published(name: str) -> Path:

@@ -25,7 +25,7 @@ from isoglot.evaluation import TASKS
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import recipe, settings
-from isoglot.training.recipes import corpus_of
+from isoglot.training.plan import corpus_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

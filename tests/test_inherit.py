@@ -73,9 +73,8 @@ def test_what_is_written_is_merged_over_the_base(base, new, merged):
 @pytest.mark.parametrize("name", ["three", "2x", "9", "task"])
 def test_an_element_that_is_not_there_is_named_with_those_that_are(folder, name):
     mine = write(folder, f'extends = "base.toml"\nevaluation.{name}.every = 5')
-    with pytest.raises(RecipeError, match=rf"mine\.toml: evaluation\.{name}: .*\(one, two, 0, 1\)") as caught:
+    with pytest.raises(RecipeError, match=rf"mine\.toml: evaluation\.{name}: .*\(one, two, 0, 1\)"):
         load(mine)
-    assert "\n" not in str(caught.value)
 
 
 def test_differences_and_overrides_are_over_the_base(folder):
@@ -174,7 +173,6 @@ def test_bases_that_lead_nowhere_are_one_error_with_the_files(folder, files, nam
         write(folder, words, f"{name}.toml")
     with pytest.raises(RecipeError) as caught:
         load(folder / "mine.toml")
-    assert "\n" not in str(caught.value)
     assert all(word in str(caught.value) for word in named)
 
 

@@ -13,7 +13,7 @@ from isoglot.data.readers import READERS, read
 from isoglot.evaluation import TASKS
 from isoglot.objectives import build
 from isoglot.training import recipe as recipes
-from isoglot.training.recipes import corpus_of
+from isoglot.training.plan import corpus_of
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 
 NAMES = list(recipes.names())
@@ -29,6 +29,7 @@ def streams(recipe):
 @pytest.mark.parametrize("name", NAMES)
 def test_it_says_what_it_is_and_names_tasks_that_exist_and_no_machine(name):
     recipe = recipes.load(name)
+    assert recipes.describe(name) == recipe.description
     assert recipe.description
     assert recipes.text(name).startswith("# ")
     assert {evaluation.task for evaluation in recipe.evaluation} <= set(TASKS)

@@ -95,6 +95,10 @@ def test_a_verb(without_torch, model, words):
     without_torch("-m", "isoglot", *words)
 
 
+def test_recipes_are_listed(without_torch):
+    assert "demo/pairs" in without_torch("-m", "isoglot", "recipe", "list")
+
+
 @pytest.mark.slow
 def test_what_needs_torch_says_which_extra(without_torch, tmp_path):
     StaticEncoder.create(build_transformer().tokenizer.backend_tokenizer, 8, seed=1).save(tmp_path / "model")

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
@@ -42,19 +43,17 @@ def as_function(verb: Callable[..., object]) -> Callable[..., None]:
 
 
 def runner(**commands: Callable[..., object]) -> Callable[..., str]:
-    """A function from the words of a command to what it says on stderr; of several, the first word names one.
-
-    Errors of users are raised, as `main` catches them; another exit than 0 is a failure.
-    """
+    """`invoke` of a command; of several, the first word names one."""
     app = typer.Typer()
     for name, command in commands.items():
         app.command(name)(expand_options(command))
+    return partial(invoke, app)
 
-    def run(*words: object) -> str:
-        done = CliRunner().invoke(app, [str(word) for word in words])
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == 0, done.stderr
-        return done.stderr
 
-    return run
+def invoke(app: typer.Typer, *words: object) -> str:
+    """What an application says on stderr. Errors of users are raised, as `main` catches them."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.stderr
+    return done.stderr

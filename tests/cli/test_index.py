@@ -14,7 +14,7 @@ from isoglot.cli.index import _mark_words
 from isoglot.cli.index import export as export_verb
 from isoglot.cli.index import index as index_verb
 from isoglot.cli.index import search as search_verb
-from isoglot.core.errors import CorpusError, OutputError
+from isoglot.core.errors import CorpusError
 from isoglot.index import Index, SearchError
 
 export = as_function(export_verb)
@@ -41,6 +41,15 @@ def test_a_sentence_of_the_index_is_found_first(folder, capsys):
     rows = [line.split("\t") for line in lines_of(capsys)]
     assert [row[1] for row in rows] == ["1", "2", "3"]
     assert [*rows[0][:4], *rows[0][5:]] == [LINES["ara"][0], "1", "1.000000", "ara", LINES["ara"][0], ""]
+
+
+def test_a_search_without_hits_says_so_beside_the_output(folder, capsys):
+    capsys.readouterr()
+    search(folder, ["cat"], languages="swa")
+    out, err = capsys.readouterr()
+    assert (out, "no hits for 'cat'" in err) == ("", True)
+    search(folder, ["cat"], languages="swa", as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"query": "cat", "hits": []}
 
 
 def test_columns_of_csv_are_translations(tmp_path, toy_static):
@@ -139,14 +148,6 @@ def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):
     assert "1 sentences added, 8 already there; 9 in the index (flat)" in err
     index([str(tmp_path / "model"), *sources], folder, kind="hnsw")
     assert "0 sentences added, 9 already there; 9 in the index (hnsw, recall@10 1.00)" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", [".", "index.sqlite", "new.parquet"])
-def test_an_index_is_not_exported_over_itself(folder, name):
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises(OutputError):
-        export(folder, folder / name)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 MEMORY = "id\teng\tdeu\nu1\tThe cat\tDie Kaze\nu2\tA dog runs\tEin Hund rennt\nu3\tA mat\tEine Matte\n"

@@ -39,11 +39,6 @@ def test_words_that_no_file_may_hold_are_refused_before_the_work(project, run, w
     assert not [path for path in project.iterdir() if path.is_dir() and path.name not in ("dev", "cache")]
 
 
-def test_a_line_feed_in_a_name_is_still_one_line(project, run):
-    code, _, err = run("recipe", "show", "no\nsuch")
-    assert (code, err.count("\n")) == (1, 1)
-
-
 def test_train_encode_evaluate(project, run):
     code, out, err = run("train", "tiny.toml", "--output", "run")
     assert (code, out.strip()) == (0, "run/model")

@@ -9,7 +9,7 @@ from command_line import runner
 from isoglot.cli.pairs import mine as command
 from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
-from isoglot.mining.pipeline import size_of
+from isoglot.mining.pipeline import parse_size
 from isoglot.search import mine, tune
 
 WORDS = ["cat", "dog", "sun", "sea", "tree", "bird", "king", "road", "rain", "wine", "fish", "moon"]
@@ -151,10 +151,16 @@ def test_approximate_says_what_it_found(project):
 
 
 def test_sizes():
-    assert [size_of(text) for text in ("1000", "2KB", "64mb", "1.5GB", "1G")] == [1000, 2048, 1 << 26, 3 << 29, 1 << 30]
+    assert [parse_size(text) for text in ("1000", "2KB", "64mb", "1.5GB", "1G")] == [
+        1000,
+        2048,
+        1 << 26,
+        3 << 29,
+        1 << 30,
+    ]
     for text in ("", "MB", "nan", "inf", "12X"):
         with pytest.raises(ValueError, match="is not a size"):
-            size_of(text)
+            parse_size(text)
 
 
 @pytest.mark.parametrize("k", [60, 61, 10**30])

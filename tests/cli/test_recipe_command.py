@@ -8,7 +8,9 @@ from command_line import as_function
 from isoglot.cli.training import check, train
 from isoglot.core.errors import RecipeError
 from isoglot.training import recipe as recipes
-from isoglot.training.recipes import check_files
+from isoglot.training import train as training
+from isoglot.training.plan import check_files
+from isoglot.training.record import Outcome
 
 
 def both(name, folder, words):
@@ -40,3 +42,12 @@ def test_a_data_set_that_is_there_is_looked_into(tmp_path, monkeypatch):
         check_files(recipes.load("cpu/mpcl", [f"streams.0.sources.0.path={path}"]), "")
     with pytest.raises(RecipeError, match=r"there is no xnli\* in"):
         check_files(recipes.load("cpu/mpcl", ["streams.0.sources.0.path=data:xnli*"]), "")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"), [([], "no dev score was a finite number"), (["evaluation=[]"], "has no [evaluation]")]
+)
+def test_seeds_without_a_score_are_explained(tmp_path, monkeypatch, capsys, overrides, reason):
+    monkeypatch.setattr(training, "train_seeds", lambda *_, **__: [Outcome(tmp_path, None, 3, 1.0)] * 2)
+    as_function(train)("demo/pairs", output=tmp_path / "run", seeds=2, overrides=overrides)
+    assert reason in capsys.readouterr().err

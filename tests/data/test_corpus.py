@@ -199,7 +199,7 @@ def test_one_corrupt_source_of_five_ends_a_run_before_the_tokenizer_is_trained(
         (tmp_path / "3.tsv").write_text(broken, encoding="latin-1")
     sources = ", ".join(f'{{ reader = "tsv", path = "{number}.tsv" }}' for number in range(5))
     (tmp_path / "r.toml").write_text(RECIPE.format(sources=sources, stream=stream))
-    monkeypatch.setattr("isoglot.training.recipes.train_tokenizer", lambda *_, **__: pytest.fail("too late"))
+    monkeypatch.setattr("isoglot.training.plan.train_tokenizer", lambda *_, **__: pytest.fail("too late"))
     with pytest.raises(IsoglotError) as error:
         train(recipes.load(tmp_path / "r.toml"), output=tmp_path / "run")
     assert all(part in str(error.value) for part in parts), error.value
@@ -225,7 +225,8 @@ def test_progress_counts_the_bytes_on_disk(tmp_path, packed, monkeypatch):
         path.write_bytes(gzip.compress((tmp_path / "a.tsv").read_bytes()))
     seen = []
     corpus = Corpus([FileSource("tsv", path, name="a")])
-    table(corpus, tmp_path, progress=lambda *state: seen.append(state))
+    monkeypatch.setattr("isoglot.data.corpus.lines", lambda *_: lambda *state: seen.append(state))
+    table(corpus, tmp_path)
     assert len(seen) > 3
     assert seen == sorted(seen)
     assert seen[-1] == (path.stat().st_size, path.stat().st_size)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from packed import tar, zipped
 
 from isoglot.core.errors import CorpusError, IsoglotError
+from isoglot.core.numbers import LARGEST, LARGEST_WHOLE, finite, fits, whole
 from isoglot.data import files, xml_stream
 from isoglot.data.files import read_lines
 from isoglot.data.formats import read_texts
 from isoglot.data.languages import canonical
-from isoglot.data.numbers import LARGEST, LARGEST_WHOLE, finite, fits, whole
 from isoglot.data.readers import (
     read_entities,
     read_jsonl,

@@ -1,4 +1,4 @@
-"""The normal form: what is written is read again, the cache follows the files, and damage is noticed."""
+"""The normal form: what is written is read again, and damage is noticed."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from folders import write
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from killed import kill_at_every_change, tree
 
@@ -30,14 +30,13 @@ def part(rows, path):
     return Part("test", "deu", ("deu",), (path,), lambda: rows)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # the first draw builds a table of characters
 @given(st.lists(st.builds(Row, st.tuples(TEXT, TEXT), st.tuples(TEXT), LABELS, TEXT, TEXT), min_size=1, max_size=5))
 def test_rows_come_back_as_they_were(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("n")
     write(folder / "raw.txt", "x\n")
     assert import_set("mine", parts_of([part(rows, folder / "raw.txt")]), folder / "mine") == len(rows)
     (found,) = load_parts("mine", folder / "mine").values()
-    again = read("mine", found)
+    again = read(found)
     assert again == Rows(rows)
     assert [type(row.label) for row in again] == [type(row.label) for row in rows]
     assert load_parts("other", folder / "mine") == {}
@@ -52,7 +51,7 @@ def test_an_imported_set_is_found_by_its_name_and_keeps_places_and_checksums(tmp
         path.unlink()
     for folder in (tmp_path / "data", tmp_path / "data" / "tatoeba-laser"):
         (found,) = find_parts("tatoeba-laser", folder).values()
-        rows = read("tatoeba-laser", found)
+        rows = read(found)
         assert rows.texts(1) == ["eng 1", "eng 2"]
         assert rows.place(1)(1) == f"{tmp_path / 'raw/tatoeba.deu-eng.eng'}:2"
     group = next(iter(read_groups("jsonl", tmp_path / "data/tatoeba-laser/test/deu-eng.jsonl")))
@@ -62,31 +61,9 @@ def test_an_imported_set_is_found_by_its_name_and_keeps_places_and_checksums(tmp
     assert all(len(digest) == 64 for digest in entry["published"].values())
 
 
-def test_the_cache_is_used_until_a_file_changes(tmp_path):
-    raw, cache, asked = tmp_path / "raw.txt", tmp_path / "cache", []
-    write(raw, "a\n")
-
-    def rows():
-        asked.append(raw.read_text())
-        return [Row((raw.read_text().strip(),), ("raw:1",))]
-
-    one = Part("test", "deu", ("deu",), (raw,), rows)
-    assert read("mine", one, cache=cache).texts() == read("mine", one, cache=cache).texts() == ["a"]
-    assert len(asked) == 1
-    write(raw, "b\n")
-    os.utime(raw, ns=(1, 1))
-    assert read("mine", one, cache=cache).texts() == ["b"]
-    (kept,) = (cache / "mine").iterdir()  # the copy of the old file is gone
-    kept.write_bytes(kept.read_bytes()[:20])
-    assert read("mine", one, cache=cache).texts() == ["b"]
-    assert len(asked) == 3
-    write(tmp_path / "file", "no folder")
-    assert read("mine", one, cache=tmp_path / "file").texts() == ["b"]  # where nothing can be written
-
-
 def test_nothing_to_score_is_refused_with_the_file(tmp_path):
     with pytest.raises(CorpusError, match=r"raw.txt: has no row"):
-        read("mine", part([], tmp_path / "raw.txt"))
+        read(part([], tmp_path / "raw.txt"))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +79,7 @@ def test_a_damaged_manifest_or_row_is_refused_with_its_place(tmp_path, file, tex
     import_set("mine", parts_of([part([Row(("a",), ("x:1",))], tmp_path / "raw.txt")]), tmp_path / "mine")
     write(tmp_path / "mine" / file, text + "\n")
     with pytest.raises(CorpusError, match=rf"{file}{':1' if file.startswith('test') else ''}: "):
-        [read("mine", one) for one in load_parts("mine", tmp_path / "mine").values()]
+        [read(one) for one in load_parts("mine", tmp_path / "mine").values()]
 
 
 def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
@@ -116,19 +93,6 @@ def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
         import_folder("TATOEBA-LASER", tmp_path / "raw", tmp_path)
     with pytest.raises(CorpusError, match="does not contain tnews; it needs a folder tnews"):
         import_folder("tnews", tmp_path / "raw", tmp_path)
-
-
-@pytest.mark.parametrize("settled", [2.0, -1.0], ids=["new files", "remembered digests"])
-def test_a_cached_set_is_keyed_by_content_and_not_by_size_and_time(tmp_path, monkeypatch, settled):
-    """As after `tar` or `rsync -a`: other content with the same size and modification time."""
-    monkeypatch.setattr("isoglot.data.files._SETTLED", settled)
-    raw = tmp_path / "raw.txt"
-    one = Part("test", "deu", ("deu",), (raw,), lambda: [Row((raw.read_text().strip(),), ("raw:1",))])
-    for word in ("one", "two"):
-        write(tmp_path / "new.txt", f"{word}\n")
-        (tmp_path / "new.txt").replace(raw)
-        os.utime(raw, ns=(1, 1))
-        assert read("mine", one, cache=tmp_path / "cache").texts() == [word]
 
 
 @pytest.mark.parametrize("name", ["test/deu-eng.jsonl", "test/other.jsonl", "notes.txt"])

@@ -80,6 +80,12 @@ def test_groups_whose_numbers_differ_are_refused(second):
         GroupTable.build([("a", lists)], ENCODER.tokenize)
 
 
+def test_a_missing_number_is_reported_with_its_source_though_the_next_one_is_read_already():
+    scored, plain = Group(("a",), ("eng",), extras={"score": 0.5}), Group(("b",), ("eng",))
+    with pytest.raises(CorpusError, match="source first: "):
+        GroupTable.build([("first", [scored, plain]), ("second", [scored])], ENCODER.tokenize)
+
+
 @pytest.mark.parametrize("folder", [None, "table"])
 def test_whole_numbers_stay_whole_until_a_fraction_is_met(folder, tmp_path, monkeypatch):
     """Labels and rows of tables are numbers to count with; a score of 1 among fractions is not."""

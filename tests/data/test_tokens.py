@@ -56,15 +56,6 @@ def test_a_step_of_a_few_texts_on_an_accelerator_is_a_few_chunks():
     assert len(chunks.rows) <= 3
 
 
-def test_padding_is_bounded_where_chunks_cost_nothing(monkeypatch):
-    monkeypatch.setattr("isoglot.data.tokens._WORTH", 1)
-    counts = news(256)
-    tokens = Tokens(np.ones(counts.sum(), np.int64), counts)
-    chunks = Chunks.of(ToyEncoder(), tokens, StepLimits.on(DEVICE, chunk=None, graph=None, precision="bfloat16"))
-    assert chunks.padded == positions(chunks.rows, counts) <= 1.1 * counts.sum()
-    assert Chunks.of(ToyEncoder(), tokens, StepLimits(16_384)).padded > 1.7 * counts.sum()
-
-
 @patch("isoglot.data.tokens._WORTH", 32)
 @given(st.lists(st.integers(0, 128), max_size=200), st.integers(1, 5000), st.integers(1, 50))
 def test_cuts_keep_order_and_limits_and_save_more_than_they_cost(lengths, budget, most):

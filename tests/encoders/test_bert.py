@@ -13,6 +13,7 @@ from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 from conftest import SENTENCES
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import bert, load
+from isoglot.encoders.layers import write_weights
 from isoglot.objectives import InfoNCE
 from isoglot.training.step import StepLimits, backward
 from toys import toy_batch
@@ -106,8 +107,10 @@ def test_dropout_draws_the_same_and_gradients_agree(pair):
 
 def test_files_are_those_of_transformers(pair, tmp_path):
     ours, theirs = pair
-    ours.save_pretrained(tmp_path / "ours")
     theirs.save_pretrained(tmp_path / "theirs")
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "config.json").write_text(ours.config.to_json_string())
+    write_weights(tmp_path / "ours", ours.state_dict())
     own, their = (load_file(tmp_path / name / "model.safetensors") for name in ("ours", "theirs"))
     assert own.keys() == their.keys()
     assert all(torch.equal(own[name], their[name]) for name in own)
@@ -115,6 +118,18 @@ def test_files_are_those_of_transformers(pair, tmp_path):
     assert type(reread) is type(theirs)
     for name, value in theirs.state_dict().items():  # the pooler is kept for others
         assert torch.equal(reread.state_dict()[name], value)
+
+
+def test_saving_does_not_change_the_encoder(toy_transformer, tmp_path):
+    """Its config is a part of the digest under which a graph in int8 is kept in the cache."""
+    toy_transformer().save(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    del config["architectures"]
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    encoder = load(tmp_path / "model")
+    before = encoder.backbone.config.to_json_string()
+    encoder.save(tmp_path / "copy")
+    assert encoder.backbone.config.to_json_string() == before
 
 
 @pytest.mark.parametrize(

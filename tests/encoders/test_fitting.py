@@ -31,7 +31,7 @@ def apply(layer, rows):
         return layer(torch.from_numpy(rows)).numpy()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 999), cuts=st.lists(st.integers(0, 60), max_size=4))
 def test_moments_are_the_loops_however_they_are_cut(seed, cuts):
     rows = drawn(seed)
@@ -42,7 +42,7 @@ def test_moments_are_the_loops_however_they_are_cut(seed, cuts):
     np.testing.assert_allclose(found.covariance, covariance, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 999), dim=st.integers(1, 6))
 def test_it_is_sklearns_whitening_up_to_sign(seed, dim):
     decomposition = pytest.importorskip("sklearn.decomposition")

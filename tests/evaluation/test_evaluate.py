@@ -1,6 +1,5 @@
 """`isoglot.evaluate` on tasks, translations and rated pairs, and the `Scores` that it returns."""
 
-import os
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from isoglot.core.errors import EvaluationError, OutputError
 from isoglot.data.groups import Group
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.precomputed import Precomputed, export_texts
+from isoglot.evaluation.precomputed import export_texts
 from isoglot.evaluation.scores import Scores, read_results
 
 PAIRS = [("Hallo.", "Hello."), ("Guten Morgen.", "Good morning."), ("Danke.", "Thanks."), ("Nein.", "No.")]
@@ -166,16 +165,6 @@ def test_scores_are_saved_and_read_and_compared(data, tmp_path):
     assert isoglot.compare(scores, tmp_path / "b", names=["a", "b"], resamples=20).tables
     with pytest.raises(OutputError):
         scores.save(tmp_path / "a" / "page.html")
-
-
-def test_precomputed_vectors_are_a_model(data, tmp_path):
-    export_texts(tmp_path / "texts.jsonl", ["tatoeba"], data=data)
-    lines = (tmp_path / "texts.jsonl").read_text(encoding="utf-8").splitlines()
-    np.save(tmp_path / "v.npy", by_text([line.strip('"') for line in lines]))
-    scores = isoglot.evaluate(Precomputed(tmp_path / "v.npy", tmp_path / "texts.jsonl"), ["tatoeba"], data=data)
-    assert scores == isoglot.evaluate(by_text, ["tatoeba"], data=data)
-    assert scores.model == os.fspath(tmp_path / "v.npy")
-    assert "vectors" in scores.settings
 
 
 def test_an_encoder_is_named_and_described(toy_static, data):

@@ -62,13 +62,6 @@ def test_the_bootstrap_is_that_of_scipy(name):
     assert spread.std() == pytest.approx(theirs.standard_error, rel=0.08)
 
 
-def test_systems_are_resampled_together():
-    items = np.random.default_rng(0).normal(size=200)
-    values = bootstrap([items, items + 1], "mean", resamples=50, seed=[0])
-    assert values[1] - values[0] == pytest.approx(np.ones(50))
-    assert values[0].std() > 0.01
-
-
 def loops(a, b, name):
     """Every way to swap items, in plain loops: the differences of the exact permutation test."""
     table = []
@@ -97,19 +90,6 @@ def test_the_permutation_test_is_the_exact_one(name):
     assert p_value(observed, ours) == pytest.approx(np.mean(np.abs(exact) >= abs(observed) - 1e-12), abs=0.015)
     assert ours.mean() == pytest.approx(0, abs=0.02)
     assert ours.std() == pytest.approx(exact.std(), rel=0.05)
-
-
-def test_the_permutation_test_of_hits_is_that_of_scipy():
-    scipy_stats = pytest.importorskip("scipy.stats")
-    rng = np.random.default_rng(4)
-    a = (rng.random(300) < 0.6).astype(float)
-    b = np.where(rng.random(300) < 0.8, a, rng.random(300) < 0.85).astype(float)
-    settings = {"permutation_type": "samples", "vectorized": True, "n_resamples": 9999, "rng": 0}
-    theirs = scipy_stats.permutation_test((b, a), lambda x, y, axis: (x - y).mean(axis=axis), **settings)
-    ours = p_value(b.mean() - a.mean(), permutation([a], [b], "mean", permutations=9999, seed=[0]))
-    assert ours == pytest.approx(theirs.pvalue, abs=0.01)
-    only_one = [np.sum((a == x) & (b == 1 - x)) for x in (0, 1)]  # McNemar's exact test says the same of hits
-    assert ours == pytest.approx(scipy_stats.binomtest(only_one[0], sum(only_one)).pvalue, abs=0.01)
 
 
 def test_scales_do_not_matter_to_a_rank_correlation():

@@ -69,6 +69,9 @@ def test_ids_are_those_of_the_file_or_digests_that_do_not_depend_on_the_place(tm
     assert {one.id for one in read_sentences(moved)} == {third}
     assert {one.id for one in read_sentences(table, content_ids=True)} > {third}
     assert "u1" not in {one.id for one in read_sentences(table, content_ids=True)}
+    short = lines(tmp_path, "short.tsv", "id\ten\tde\nHalo\tHello\tHallo\n")
+    assert {one.id for one in read_sentences(short, columns={"id": "id", "en": "en"})} == {"Halo"}
+    assert [one.language for one in read_sentences(short, columns={"id": "ind", "en": "en"})] == ["ind", "eng"]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +79,8 @@ def test_ids_are_those_of_the_file_or_digests_that_do_not_depend_on_the_place(tm
     [
         ("a.tsv", "eng\tdeu\none\n", ":2: a column is missing: 1 columns where 2 are expected"),
         ("a.tsv", "eng\ten\na\tb\n", ":1: two columns"),
+        ("a.tsv", "en\tid\nHello\tHalo\n", ':1: "id" may be ids or Indonesian'),
+        ("a.jsonl", '{"en": "Hello", "id": "Halo"}\n', ':1: "id" may be ids or Indonesian'),
         ("a.tsv", "eng\tnonsense\na\tb\n", ":1: has the columns eng, nonsense, and 'nonsense' is not a language"),
         ("a.tsv", "text\tlanguage\na\tqqqq\n", ":2: unknown language 'qqqq'"),
         ("a.jsonl", '{"text": 3}\n', ':1: "text" and'),
@@ -142,7 +147,7 @@ def test_an_export_that_cannot_be(tmp_path, toy_static, name):
 
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("name", ["m.tsv", "m.jsonl", "m.tmx", "m.parquet", "m.de-en"])
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs=st.lists(st.tuples(TEXT, TEXT).filter(all), min_size=1, max_size=4))
 def test_what_mine_writes_can_be_indexed(tmp_path, name, ids, pairs):
     """In every format and with every text, the two sides of a pair with each other as translations."""

@@ -13,7 +13,7 @@ from index_parts import ORIGIN, sentences, unit
 
 from conftest import SENTENCES
 from isoglot.core.errors import OutputError, SearchError
-from isoglot.index import Index, Origin, Sentence, index, table
+from isoglot.index import Index, Origin, Sentence, index, storage, table
 from isoglot.index.origin import encode_sentences
 
 pytest.importorskip("faiss")
@@ -48,7 +48,7 @@ def best_units(units, query, k, vector_of, code=None):
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, in_memory=st.booleans(), k=st.integers(1, 6))
 def test_an_index_is_a_dict_of_units(tmp_path_factory, toy_static, kind, steps, in_memory, k):
     """Updates, deletions, and a new opening, each followed by searches in one language and in all."""
@@ -182,6 +182,16 @@ def test_a_reader_and_another_writer_see_what_is_compacted(tmp_path, kind, monke
             assert (len(reader), reader.search(unit(1)), reader.kind) == (0, [[]], kind)
 
 
+def test_rows_that_others_add_and_delete_meanwhile_are_not_in_a_state():
+    made = Index.create(None, ORIGIN)
+    made.add_vectors(sentences(5), unit(5))
+    before = made.store.files()
+    made.add_vectors(sentences(5, 5), unit(5, seed=1))
+    made.delete("s7")
+    made._load(before)
+    assert made._view.live.tolist() == [True] * 5
+
+
 def test_a_full_disk_leaves_deleted_rows_where_they_are(tmp_path, monkeypatch):
     monkeypatch.setattr(index, "_WASTE", 10)
     with Index.create(tmp_path / "i", ORIGIN) as made:
@@ -191,7 +201,7 @@ def test_a_full_disk_leaves_deleted_rows_where_they_are(tmp_path, monkeypatch):
             path.write_bytes(b"")
             raise OutputError(f"{path}: can't be written")
 
-        monkeypatch.setattr(index, "write_rows", fail)
+        monkeypatch.setattr(storage, "write_rows", fail)
         assert made.delete([f"s{row}" for row in range(40)]) == 40
         assert [path.name for path in (tmp_path / "i").glob("vectors*")] == ["vectors.npy"]
         monkeypatch.undo()

@@ -68,7 +68,7 @@ def use(folder, output):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_page_is_one_error(whole, tmp_path_factory, data):
     pytest.importorskip("pyarrow")
@@ -178,7 +178,7 @@ def test_an_analyzed_index_opens(copy, tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(header=st.binary(min_size=1, max_size=118))
 def test_any_header_of_a_shard_is_one_error_or_the_same_vectors(tmp_path_factory, header):
     folder = tmp_path_factory.mktemp("i")
@@ -352,7 +352,7 @@ def test_a_full_disk_leaves_the_index_as_it_was(tmp_path, monkeypatch, rows):
         if rows:
             index.add_vectors(sentences(rows), unit(rows))
         before = {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()}
-        monkeypatch.setattr("isoglot.index.index.write_rows", fail)
+        monkeypatch.setattr("isoglot.index.storage.write_rows", fail)
         with pytest.raises(OutputError, match="can't be written"):
             index.add_vectors(sentences(7, rows), unit(7))
         assert {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()} == before

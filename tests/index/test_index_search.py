@@ -36,7 +36,7 @@ def check(index, vectors, queries, k, **options):
             assert hit.language == ("deu", "eng", "ara")[hit.row % 3]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(rows=st.integers(1, 40), k=st.integers(1, 45), size=st.integers(1, 17), seed=st.integers(0, 1000))
 def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
     with pytest.MonkeyPatch.context() as patch:
@@ -49,7 +49,7 @@ def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
             check(index, vectors, queries, k, languages=["deu"])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(pieces=st.lists(st.integers(0, 12), min_size=1, max_size=6), size=st.integers(1, 9))
 def test_any_pieces_make_the_same_files(tmp_path_factory, pieces, size):
     with pytest.MonkeyPatch.context() as patch:

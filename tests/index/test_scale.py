@@ -37,7 +37,7 @@ def test_a_scale_is_measured_again_when_the_index_has_grown(tmp_path):
         for first in range(0, 600, 100):
             made.add_vectors(sentences(100, first), unit(100, seed=first))
             made.restructure()
-            sizes.append(made._scale_of(made._view).size)
+            sizes.append(made._find_scale(made._view).size)
         assert sizes == [0, 200, 300, 400, 500, 500]
         (hits,) = made.search(unit(1, seed=9), 5)
     with Index.open(tmp_path / "i") as again:
@@ -46,11 +46,11 @@ def test_a_scale_is_measured_again_when_the_index_has_grown(tmp_path):
 
 def test_a_small_index_keeps_its_scale_where_its_model_is_not_loaded(tmp_path, toy_static):
     with Index.build(toy_static, [f"cat {number}" for number in range(9)], folder=tmp_path / "i") as made:
-        before = made._scale_of(made._view)
+        before = made._find_scale(made._view)
         ids = [hit.id for hit in made.search("cat", 9)]
     with Index.open(tmp_path / "i") as again:
         again.delete(ids[:7])
-        assert again._scale_of(again._view) == before
+        assert again._find_scale(again._view) == before
         assert before.size == 9
 
 
@@ -66,7 +66,7 @@ def test_near_copies_and_translations_do_not_count_as_unrelated():
         made = Index.create(None, origin)
         texts = [Sentence(str(row), str(row), language) for row, language in enumerate(languages)]
         made.add_vectors(texts, every[:rows])
-        scale = made._scale_of(made._view)
+        scale = made._find_scale(made._view)
         middles.append(scale.middle)
         assert scale.high < 0.9
         assert scale.percent((others / np.linalg.norm(others, axis=1)[:, None] * vectors).sum(axis=1)).min() > 90

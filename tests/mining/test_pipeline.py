@@ -168,9 +168,20 @@ def test_parquet_and_ids(pairs, tmp_path):
     assert table["score"].to_pylist() == [pair.score for pair in pairs]
     assert table["target_id"].to_pylist() == [str(pair.target_id) for pair in pairs]
     assert table.schema.metadata[b"isoglot.languages"] == b"deu,eng"
+    assert {group.langs for group in read_jsonl(tmp_path / "p.parquet")} == {("deu", "eng")}
     pairs.save(tmp_path / "p.jsonl", ids=True)
     first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
     assert (first["source_id"], first["target_id"]) == (pairs[0].source_id, pairs[0].target_id)
+
+
+@pytest.mark.parametrize("languages", ["deu,eng", None])
+def test_json_lines_with_ids_are_read(vectors, tmp_path, languages):
+    names = [[f"{side}{number}" for number in range(30)] for side in "ab"]
+    for ids in (names, False):
+        mined = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, languages=languages, ids=ids)
+        groups = list(read_jsonl(mined.save(tmp_path / "p.jsonl", ids=True)))
+        assert [group.texts for group in groups] == [(pair.source, pair.target) for pair in mined]
+        assert {(*group.extras,) for group in groups} == {("score",)}
 
 
 @pytest.mark.parametrize("name", ["p.npy", "p.xlsx", "p.tsv.gz", "p.json", "p.xx-yy9"])

@@ -209,7 +209,7 @@ def test_a_page_of_others_that_cannot_be_read_is_no_card(tmp_path):
 def test_a_packaged_start_of_others_has_its_licence(tmp_path, monkeypatch, toy):
     toy.card = None
     toy.save(tmp_path / "glove")
-    monkeypatch.setattr("isoglot.encoders.loading.find", lambda *_, **__: tmp_path / "glove")
+    monkeypatch.setattr("isoglot.model.loading.find", lambda *_, **__: tmp_path / "glove")
     assert load("glove-6b-50d").card.licence == "PDDL-1.0"
 
 

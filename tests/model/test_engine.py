@@ -44,7 +44,7 @@ ODD = [
 ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.one_of(st.text(max_size=60), st.sampled_from(ODD)), max_size=8), st.integers(1, 200))
 def test_a_row_does_not_depend_on_its_company(texts, budget):
     texts = [*texts, *SENTENCES]
@@ -212,7 +212,6 @@ def test_a_few_texts_need_no_thread(monkeypatch):
     np.testing.assert_array_equal(encode(STATIC, SENTENCES), expected)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["", "a", "b", "cc", "ddd"]), max_size=40), st.integers(1, 7), st.integers(1, 9))
 def test_windows_hold_every_text_once_in_order(texts, size, characters):
     def tokenize(found):

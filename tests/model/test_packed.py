@@ -24,7 +24,7 @@ def restored(values, bits):
     return torch.from_numpy(packed.dequantize(integers.numpy(), scales.numpy(), unit, values.shape[-1]))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     bits=st.sampled_from([8, 4]),
     rows=st.integers(0, 5),

@@ -52,7 +52,7 @@ LETTERS = st.characters(categories=["Lu", "Ll", "Lo", "Nd", "No", "So"])
 ANY = st.text(st.one_of(st.sampled_from(" <>/s\r\n\t▁"), LETTERS, MARKS, st.characters(exclude_categories=["Cs"])))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(ANY)
 def test_ids_of_any_characters(both, text):
     pieces, tokenizer = both

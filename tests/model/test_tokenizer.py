@@ -60,7 +60,7 @@ def test_impossible_settings_are_refused():
         train_tokenizer([], 100)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.text(alphabet=st.characters(), max_size=20), max_size=8))
 def test_rows_are_those_of_each_text_alone(texts):
     tokenizer = build_tokenizer()

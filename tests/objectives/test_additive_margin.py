@@ -10,7 +10,7 @@ from isoglot.objectives import AdditiveMargin
 
 
 @given(batches(), st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([0.1, 0.5]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_agrees_with_the_loops(case, margin, temperature):
     vectors, batch = case
     losses = AdditiveMargin(margin=margin, temperature=temperature)(vectors, batch)

@@ -16,7 +16,7 @@ def loss_of(vectors, batch, **options) -> float:
 
 
 @given(batches(), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_agrees_with_the_loops(case, negatives):
     vectors, batch = case
     both = torch.cat([vectors, vectors.roll(1, 0) * 0.7], dim=1)
@@ -32,11 +32,3 @@ def test_sixteen_sentences_are_two_anchors_with_seven_negatives_each():
     assert vectors.grad[:, :2].any(dim=1).nonzero()[:, 0].tolist() == [0, 8]
     assert (vectors.grad[:, 2] < 0).nonzero()[:, 0].tolist() == [0, 8]
     assert (vectors.grad[:, 2] > 0).sum() == 14
-
-
-def test_too_few_sentences_are_no_pair():
-    vectors = torch.randn(7, 4, requires_grad=True)
-    loss = ContrastiveTension()(vectors, toy_batch([1] * 7))["contrastive_tension"]
-    loss.backward()
-    assert loss.item() == 0
-    assert not vectors.grad.any()

@@ -34,7 +34,7 @@ def filled(queue, width, generator, **options):
 
 
 @given(batches(), st.sampled_from(["on", "off"]), st.integers(1, 9))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_agrees_with_the_loops(case, in_batch, queue):
     vectors, batch = case
     generator = torch.Generator().manual_seed(queue)

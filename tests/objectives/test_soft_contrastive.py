@@ -39,7 +39,7 @@ def losses_of(vectors, batch, **options):
     st.sampled_from(["off", "paper", "code"]),
     st.sampled_from([(0.1, 0.1), (0.3, 0.05), (1.0, 0.5)]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_agrees_with_the_loops(case, labels, order, tcm, temperatures):
     vectors, batch = case
     warm, cold = temperatures
@@ -54,7 +54,7 @@ def test_agrees_with_the_loops(case, labels, order, tcm, temperatures):
 
 
 @given(st.integers(1, 6), st.sampled_from(["off", "paper", "code"]), st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_hard_labels_agree_with_the_loops(n, tcm, seed):
     vectors, batch = pairs(n, seed)
     found = losses_of(vectors, batch, labels="hard", tcm=tcm)
@@ -83,7 +83,7 @@ def test_the_teacher_receives_no_gradient():
 
 
 @given(batches(), st.sampled_from(["priority", "average"]), st.sampled_from(["off", "code"]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_kl_is_cross_entropy_without_the_floor(case, labels, tcm):
     """Never negative, the same gradient, and zero for a student that has the teacher's similarities."""
     vectors, batch = case

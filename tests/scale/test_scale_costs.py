@@ -66,15 +66,3 @@ def test_what_is_measured_are_the_rates(costs, toy_static):
     assert all(0 < rate < 1e15 for rate in rates.values())
     assert rates["bytes of a row in ivf"] == pytest.approx(32 * 4 + 8, rel=0.02)
     assert rates["bytes of a row in ivf-pq"] == pytest.approx(costs.code_bytes(2_000, 32), rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0, "0"), (0.00987, "0.0099"), (3.55, "3.5"), (15.01, "15"), (3555555, "3,600,000"), (9.96, "10")],
-)
-def test_numbers_have_two_digits(costs, value, expected):
-    assert costs.number(value) == expected
-
-
-def test_sizes(costs):
-    assert (costs.size(1.5e9), costs.size(1.5e12)) == ("1.5 GB", "1.5 TB")

@@ -18,7 +18,7 @@ def feed(best, tables, group):
         first += width
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(1, 40),
     st.sampled_from([1, 4, 8]),

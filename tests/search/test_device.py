@@ -42,7 +42,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(1, 150), st.integers(1, 150), st.integers(1, 5), st.integers(1, 50), st.sampled_from([32, 64]),
     st.sampled_from([1, 500]), st.integers(0, 2**32 - 1),

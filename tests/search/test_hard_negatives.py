@@ -19,7 +19,7 @@ def loop(x, y, gold, count):
     return table
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 20), st.integers(1, 4), st.integers(0, 15), st.integers(0, 2**32 - 1))
 def test_equals_the_loop(n, m, count, pairs, seed):
     """Rows along few directions, so that ties abound; sources with no, one and several translations."""

@@ -9,7 +9,7 @@ from search_loops import mine as mine_in_loops
 from isoglot.search.pairs import DIRECTIONS, MARGINS, mine
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(1, 25),
     st.integers(1, 25),

@@ -28,7 +28,7 @@ def check(x, y, k, **options):
             np.testing.assert_array_equal(ids, [[place for _, place in row] for row in expected])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 70), st.integers(1, 70), st.integers(1, 5), st.integers(1, 50), st.integers(0, 2**32 - 1))
 def test_equals_the_loop(n, m, dim, k, seed):
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def test_cosine_divides_by_lengths_and_a_zero_row_scores_zero():
     assert (neighbours(x, y, 2, metric="cosine").forward_scores[3] == 0).all()
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e25])
+@pytest.mark.parametrize("scale", [1e-30, 1e25, 1e-60, 1e60])
 def test_cosine_of_tiny_and_huge_vectors(scale):
     x = np.array([[3.0, 4.0], [4.0, -3.0]]) * scale
     np.testing.assert_allclose(neighbours(x, x, 1, metric="cosine").forward_scores, 1, atol=1e-6)

@@ -31,7 +31,7 @@ def in_loops(x, k, kind, direction):
     return kept
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(2, 20),
     st.integers(1, 5),

@@ -47,18 +47,12 @@ def is_quick(server):
     return time.monotonic() - began < 5
 
 
-def test_idle_connections_cost_an_honest_request_nothing(server):
-    idle = [connect(server) for _ in range(200)]
-    for connection in idle[::2]:
-        connection.sendall(HEAD)  # as far as the head, not to its end
-    assert is_quick(server)
-    for connection in idle:
-        connection.close()
-
-
-def test_more_idle_connections_than_there_are_places_cost_nothing_either(encoder):
+def test_more_idle_connections_than_there_are_places_cost_an_honest_request_nothing(encoder):
     with limited(encoder, connections=20, seconds=60) as server:
         idle = [connect(server) for _ in range(200)]
+        for connection in idle[1::2]:
+            with suppress(OSError):  # the server may have closed it
+                connection.sendall(HEAD)  # as far as the head, not to its end
         assert is_quick(server)
         assert received(idle[0]) == b""  # the longest idle one made room
         until(lambda: len(server.server_state.connections) <= 20)
@@ -241,7 +235,7 @@ def test_requests_that_wait_for_answers_are_not_read_without_end(slow, encoder):
         assert len(busy.pipeline) * len(request) <= 1 << 18
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200), start=st.sampled_from([b"", b"GET ", HEAD, HEAD + b"Content-Length: 9\r\n\r\n"]))
 def test_random_bytes_on_the_wire(server, data, start):
     with connect(server) as connection:

@@ -147,27 +147,6 @@ def test_a_server_whose_worker_has_ended_is_not_ready(encoder, monkeypatch):
         assert ask(server, "GET", "/health")[0] == 200
 
 
-def test_a_panic_is_a_fault_with_an_id_and_the_next_request_is_answered(encoder, monkeypatch, caplog):
-    class Panic(BaseException):
-        pass
-
-    real = embeddings.encode
-
-    def encode(encoder, texts):
-        if "bad" in texts:
-            raise Panic
-        return real(encoder, texts)
-
-    monkeypatch.setattr(embeddings, "encode", encode)
-    with started(create_app(encoder=encoder)) as server:
-        status, headers, body = ask(server, "POST", "/v1/embeddings", {"input": "bad"}, **{"X-Request-ID": "mine"})
-        assert (status, headers["X-Request-ID"]) == (500, "mine")
-        assert json.loads(body)["error"]["type"] == "server_error"
-        assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
-        assert ask(server, "GET", "/ready")[0] == 200
-    assert "Panic" in caplog.text
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["body", "read", "answer"])
 def test_a_request_that_is_cut_off_when_the_server_stops_is_answered_without_a_traceback(
@@ -211,14 +190,6 @@ def test_a_request_under_way_is_answered_when_the_server_stops(encoder, held):
         held[0].set()
         asking.join(30)
     assert found[0][0] == 200
-
-
-@pytest.mark.parametrize(
-    ("words", "message"), [(("nothing-of-that-name",), "not found"), (("toy", "--effort", "3"), "not an index")]
-)
-def test_a_wrong_subject_is_named(words, message):
-    done = CliRunner().invoke(verbs, ["serve", *words])
-    assert message in str(done.exception)
 
 
 def test_settings_come_from_the_environment(monkeypatch, encoder, tmp_path):

@@ -19,12 +19,11 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Metric
 from isoglot.model import encode
 from isoglot.training import best
-from isoglot.training.best import Selector
+from isoglot.training.best import Selector, choices_of
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.recipe import parse
-from isoglot.training.recipes import choices_of
 from isoglot.training.record import Outcome
-from isoglot.training.train import summarise
+from isoglot.training.train import summarize
 from runs import train
 
 MINIMAL = {
@@ -369,9 +368,7 @@ def test_a_table_that_does_not_fit_into_memory_is_one_recipe_error(project, tmp_
 @pytest.mark.parametrize(("lower", "best_of_all"), [(False, 0.75), (True, 0.25)])
 def test_the_summary_of_seeds_has_the_best_by_direction(tmp_path, lower, best_of_all):
     outcomes = [Outcome(tmp_path, score, 1, 1.0, lower) for score in (0.5, 0.25, 0.75, None)]
-    summarise(outcomes, tmp_path / "seeds.json")
-    found = json.loads((tmp_path / "seeds.json").read_text())
-    assert (found["best"], found["lower_is_better"], found["n"]) == (best_of_all, lower, 3)
-    assert found["lower_is_better"] == lower
-    summarise(outcomes[2:], tmp_path / "seeds.json")  # one score has no deviation
-    assert json.loads((tmp_path / "seeds.json").read_text())["standard_deviation"] is None
+    summary = summarize(outcomes)
+    assert (summary["best"], summary["lower_is_better"], summary["n"]) == (best_of_all, lower, 3)
+    assert summarize(outcomes[2:])["standard_deviation"] is None  # of a single score
+    assert summarize(outcomes[3:]) == {}

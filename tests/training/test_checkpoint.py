@@ -75,5 +75,5 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(tmp_path):
 def test_a_damaged_line_of_the_log_is_dropped(tmp_path):
     good = b'{"kind": "step", "step": 1}\n'
     (tmp_path / "log.jsonl").write_bytes(good + b'\xed\xa0\x80\n[]\n{"step": 1e999}\n{"step": null}\n' + b"[" * 100_000)
-    RunLog(tmp_path, resumed_at=5).close()
+    RunLog(tmp_path, resumed_at=5, trackers=(), settings={}).close()
     assert (tmp_path / "log.jsonl").read_bytes() == good

@@ -2,25 +2,23 @@
 
 import json
 import os
-import shutil
 import signal
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from isoglot.core.errors import CheckpointError, CorpusError, IsoglotError, OutputError, RecipeError
+from isoglot.core.errors import CheckpointError, CorpusError, RecipeError
 from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import best, checkpoint, loop
-from isoglot.training.loop import open_stream
+from isoglot.training.loop import tokenize_corpus
 from isoglot.training.optimizer import AdamW
+from isoglot.training.plan import make_plan
 from isoglot.training.progress import Status
 from isoglot.training.recipe import load as load_recipe
-from isoglot.training.recipes import check
-from isoglot.training.step import StepLimits
 from isoglot.training.train import train_seeds
 from runs import train
 
@@ -296,18 +294,6 @@ def test_a_damaged_tokenizer_of_the_cache_is_reported_and_trained_again(project)
     assert file.read_bytes() == whole
 
 
-def test_leaks_and_repetitions_are_counted(project):
-    with (project / "pairs.tsv").open("a") as stream:
-        stream.write((project / "pairs.tsv").read_text().splitlines()[1] + "\n")
-        dev = [(project / "dev" / f"tatoeba.deu-eng.{code}").read_text().splitlines()[0] for code in ("eng", "deu")]
-        stream.write(f"  {dev[0].upper()}!\tsomething else\n")
-    told = []
-    train(
-        load_recipe(project / "tiny.toml", ["steps=1", 'streams.0.leakage=["dev"]']), project / "run", watch=told.append
-    )
-    assert any("122 read, 1 leaked, 1 repeated, 120 kept" in event for event in told if isinstance(event, str))
-
-
 EXTREMES = ["size=2147483647", "size=1", "pool=2147483647", "tokens=1", "tokens=2147483647", "most=1"]
 EXTREMES += ["most=2147483647", "hard_negatives=2147483647", "temperature=0.1", "temperature=1e9", "views=64"]
 
@@ -358,38 +344,6 @@ def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
     hidden = [path.name for path in (project / "run").rglob(".*")]
     assert hidden == [".notes.0123abcd.tmp"]
     assert (project / "run" / "checkpoints" / "step-plan.json").read_text() == "mine"
-
-
-def test_two_runs_in_one_folder_are_refused_at_once(project):
-    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
-    with ThreadPoolExecutor(1) as elsewhere:
-        held = []
-
-        def again(event):
-            if not held:
-                held.append(elsewhere.submit(train, recipe, project / "run").exception())
-
-        train(recipe, project / "run", watch=again)
-    assert isinstance(held[0], OutputError)
-    assert [record["step"] for record in log_of(project / "run") if record["kind"] == "step"] == [1, 2]
-
-
-def test_the_model_a_run_begins_with_is_not_replaced(project):
-    train(load_recipe(project / "tiny.toml", ["steps=2"]), project / "run")
-    (project / "run" / "log.jsonl").unlink()
-    shutil.rmtree(project / "run" / "checkpoints")
-    recipe = load_recipe(project / "tiny.toml", ["steps=2", 'encoder={kind="static", model="run/model"}'])
-    with pytest.raises(OutputError, match="is the input"):
-        train(recipe, project / "run")
-
-
-@pytest.mark.parametrize("text", ["null", "[]", "1", '"a"', "{", "\0"])
-def test_a_damaged_record_of_the_run_is_named(project, text):
-    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
-    train(recipe, project / "run")
-    (project / "run" / "run.json").write_text(text)
-    with pytest.raises(IsoglotError, match=r"run\.json: "):
-        train(recipe, project / "run", resume=True)
 
 
 @pytest.mark.parametrize("pays", [True, False])
@@ -489,16 +443,10 @@ def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transfo
     static = StaticEncoder.create(transformer.tokenizer.backend_tokenizer, 8, seed=1)
     static.max_length = 20
     assert static.fingerprint == transformer.fingerprint
-    recipe = load_recipe(project / "tiny.toml")
-    ((corpus,),), _ = check(recipe)
-    sizes = []
-    for encoder in (transformer, static):
-        stream = open_stream(
-            recipe, recipe.stages[0].streams[0], corpus, encoder, StepLimits(), seed=0, position=None, report=print
-        )
-        sizes.append(int(stream.next()[0].tokens.lengths.sum()))
-        stream.close()
-    assert sizes[0] > sizes[1]
+    (corpus,) = make_plan(load_recipe(project / "tiny.toml")).text
+    tables = [tokenize_corpus(corpus, encoder, print) for encoder in (transformer, static)]
+    counts = [len(table.tokens(np.arange(table.sentences))[0]) for table in tables]
+    assert counts[0] > counts[1]
 
 
 def test_a_run_begins_from_the_model_that_it_began_from(transformer_recipe, toy_transformer):

@@ -119,9 +119,8 @@ def test_rmsprop_refuses_a_row_sparse_table_before_it_moves_anything():
     before = layer.weight.detach().clone()
     moves = build([layer, table], OptimizerSettings(lr=0.1, kind="rmsprop"))
     layer(table(torch.tensor([1, 2]))).sum().backward()
-    with pytest.raises(RecipeError, match=r'optimizer\.kind: "rmsprop" .*; write kind = "adamw"') as caught:
+    with pytest.raises(RecipeError, match=r'optimizer\.kind: "rmsprop" .*; write kind = "adamw"'):
         moves.step()
-    assert "\n" not in str(caught.value)
     assert torch.equal(layer.weight, before)
 
 

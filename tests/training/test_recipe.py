@@ -2,14 +2,14 @@
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from conftest import replace_unseen
 from isoglot.core.errors import IsoglotError, RecipeError
 from isoglot.data.batching import Mixing
 from isoglot.evaluation.tasks.retrieval import AVERAGES
+from isoglot.training.plan import corpus_of, make_plan
 from isoglot.training.recipe import dumps, find, load, names, parse, tomllib
-from isoglot.training.recipes import check, corpus_of
 
 MINIMAL = """
 name = "mine"
@@ -51,7 +51,7 @@ def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
     assert found.options == {"language": "vie", "on_unknown_language": "error"}
     assert found.mixing == Mixing(weight=0.5, cap=9, most=3, sample=5, seed=2)
     with pytest.raises(RecipeError, match=r"xcopa.*isoglot data get xcopa"):
-        check(recipe)
+        make_plan(recipe)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,13 @@ def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
 )
 def test_a_source_is_a_set_or_files(file, source, parts):
     with pytest.raises(RecipeError) as error:
-        check(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
+        make_plan(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
     assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_a_pivot_that_is_not_a_language_is_named(file):
+    with pytest.raises(RecipeError, match=r"teacher\.pivot: .*klingon"):
+        make_plan(load(file, ['streams.0.teacher={model="any", pivot="klingon"}']))
 
 
 def test_tasks_are_kept_out_of_training_by_their_names(file, tmp_path):
@@ -124,7 +129,7 @@ def test_a_task_that_is_not_there_is_no_leak(file, name, part):
         ("optimizer.lrr=1", r"optimizer\.lrr: no such setting \(value 1\); did you mean 'lr'\?"),
         ("streams.0.batching.sise=4", r"streams\.0\.batching\.sise.*did you mean 'size'\?"),
         ("encoder.dims=4", r"encoder\.dims: no such setting.*did you mean 'dim'\?"),
-        ("encoder.kind=recurrent", r"encoder\.kind: unknown kind 'recurrent'; "),
+        ("encoder.kind=Statik", r"encoder\.kind: unknown kind 'Statik'; did you mean 'static'"),
         ("optimizer.lr=-1", r"optimizer\.lr: must be at least 1e-30 \(value -1\)"),
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
         (f"streams=[{STREAM}, {STREAM}]", r"two streams have the same name; use different names"),
@@ -137,7 +142,6 @@ def test_a_task_that_is_not_there_is_no_leak(file, name, part):
 def test_errors_name_key_value_and_what_is_near(file, change, message):
     with pytest.raises(RecipeError, match=message) as caught:
         load(file, [change])
-    assert "\n" not in str(caught.value)
     assert str(file) in str(caught.value)
 
 
@@ -204,7 +208,6 @@ VALUES = st.recursive(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["name", "streams", "stages", "a b", "x"]), VALUES))
 def test_what_is_written_is_read_back(data):
     assert tomllib.loads(dumps(data)) == data

@@ -17,10 +17,10 @@ from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import optimizer
+from isoglot.training.plan import make_plan
 from isoglot.training.recipe import load as load_recipe
-from isoglot.training.recipes import check
 from isoglot.training.settings import OptimizerSettings
-from isoglot.training.sharding import divide, divide_state, gather, gather_state
+from isoglot.training.sharding import divide, divide_state, gather, gather_state, train_divided
 from isoglot.training.step import StepLimits, train_step
 from runs import train
 from toys import ToyEncoder
@@ -63,7 +63,8 @@ def trained(rank, world, *, objective="info_nce", encoder=None, precision="float
     adam = optimizer.build([model.train(), stream.objective], SETTINGS, apart=True)
 
     def step():
-        result = train_step(model, [stream], adam, limits, lr=0.01, clip=SETTINGS.clip, accumulate=accumulate)
+        take_step = train_divided if world > 1 else train_step
+        result = take_step(model, [stream], adam, limits, lr=0.01, clip=SETTINGS.clip, accumulate=accumulate)
         norms.append(result.read()[1])
 
     step()
@@ -148,4 +149,4 @@ def test_what_cannot_be_divided_is_an_error_at_the_start(tmp_path, toy_static):
     (tmp_path / "tiny.toml").write_text(RECIPE + "[memory]\nshard_weights = true\n")
     changes = ['streams.0.objectives=[{name = "dual_momentum"}]', "evaluation=[]"]
     with pytest.raises(RecipeError, match=r"objectives\.0: dual_momentum needs all weights .*memory\.shard_weights"):
-        check(load_recipe(tmp_path / "tiny.toml", changes), "tiny")
+        make_plan(load_recipe(tmp_path / "tiny.toml", changes), "tiny")

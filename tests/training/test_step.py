@@ -129,7 +129,7 @@ def test_chunks_that_were_prepared_give_the_same_step(toy_transformer):
 
 
 @given(st.integers(1, 60), st.integers(0, 150))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_as_many_chunks_keep_their_graph_as_the_budget_holds(chunk, budget):
     """They run once and the others twice, whose graphs are made when those are freed; the gradient is the same."""
     results = []

@@ -331,6 +331,12 @@ def test_mistakes_are_found_before_the_first_run(project, monkeypatch):
     tiny = project / "tiny.toml"
     with pytest.raises(RecipeError, match=r"optimizer\.lrr"):
         sweep(tiny, project / "out", over=["optimizer.lrr=1,2"], report=silent)
+    wrong = {"name": "second", "set": ['streams.0.objectives=[{name="info_nce", scale=1.0}]']}
+    with pytest.raises(RecipeError, match=r"streams\.train\.objectives\.0\.scale"):
+        sweep(parse_design({"recipe": str(tiny), "arms": [{"name": "first"}, wrong]}), project / "out", report=silent)
+    for wrong in ({"steps": -1}, {"jobs": 0}, {"seeds": 0}, {"seeds": [-1]}):  # fewer steps than none were none
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            sweep(tiny, project / "out", report=silent, **wrong)
     with pytest.raises(RecipeError, match="--over"):
         sweep(tiny, project / "out", over=["optimizer.lr"], report=silent)
     with pytest.raises(EvaluationError, match="sts17"):

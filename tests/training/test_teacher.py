@@ -14,9 +14,9 @@ from isoglot.data.corpus import build_table
 from isoglot.encoders import load
 from isoglot.model import encode, engine
 from isoglot.training import teacher
+from isoglot.training.plan import corpus_of
 from isoglot.training.recipe import parse
-from isoglot.training.recipes import corpus_of
-from isoglot.training.teacher import open_teacher, teacher_columns
+from isoglot.training.teacher import open_teacher, teacher_column
 from runs import train
 
 GROUPS = [
@@ -68,7 +68,7 @@ def opened(recipe):
     )
     settings = recipe.stages[0].streams[0].teacher
     model = open_teacher(recipe, settings, CPU)
-    return sources, table, teacher_columns(model, sources, table, pivot=settings.pivot, report=silent)["teacher"]
+    return sources, table, teacher_column(model, settings, sources, table, report=silent)
 
 
 def folders(project):
@@ -138,7 +138,7 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
     first = column(ROWS)
     monkeypatch.setattr(teacher, "_compute", None)
     settings = recipe.stages[0].streams[0].teacher
-    again = teacher_columns(open_teacher(recipe, settings, CPU), sources, table, report=words.append)["teacher"]
+    again = teacher_column(open_teacher(recipe, settings, CPU), settings, sources, table, report=words.append)
     np.testing.assert_array_equal(again(ROWS), first)
     assert words == []
 
@@ -147,7 +147,8 @@ def test_the_computation_is_told(project):
     recipe, words = recipe_of(project, prompt="query: "), []
     _, table, _ = opened(recipe_of(project))
     stream = recipe.stages[0].streams[0]
-    teacher_columns(open_teacher(recipe, stream.teacher, CPU), corpus_of(recipe, stream), table, report=words.append)
+    corpus = corpus_of(recipe, stream)
+    teacher_column(open_teacher(recipe, stream.teacher, CPU), stream.teacher, corpus, table, report=words.append)
     assert len(words) == 1
     assert words[0].startswith("stream train: encoding its sentences")
 

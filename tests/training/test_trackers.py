@@ -13,7 +13,7 @@ from test_train import rows
 
 import isoglot
 from isoglot.core.errors import RecipeError
-from isoglot.training.trackers import check, flatten
+from isoglot.training.trackers import choose_trackers, flatten
 
 
 @pytest.fixture(autouse=True)
@@ -138,12 +138,12 @@ def test_wrong_and_missing_trackers_are_found_before_anything_is_written(toy_sta
     with pytest.raises(RecipeError, match="track: mlflow is not installed: pip install mlflow"):
         train(toy_static, tmp_path / "run", ["mlflow"])
     assert not (tmp_path / "run").exists()
-    assert check(()) == ()
+    assert choose_trackers(()) == ()
 
 
 @pytest.mark.skipif(find_spec("tensorboard") is None, reason="TensorBoard is not installed")
 def test_tensorboard_is_used_where_nothing_is_named():
-    assert check(()) == check("tensorboard") == ("tensorboard",)
+    assert choose_trackers(()) == choose_trackers("tensorboard") == ("tensorboard",)
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def parser_steps(text, most):
 
 
 @given(st.lists(st.lists(st.sampled_from(MARKS), min_size=1, max_size=4).map("".join), min_size=1, max_size=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_estimate_bounds_the_steps_of_the_parser(units):
     text = "".join(unit * (400 // len(units) // len(unit)) for unit in units)
     scan = Scan(text)

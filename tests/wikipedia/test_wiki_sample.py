@@ -16,7 +16,7 @@ from oracle import hard_negatives_allowed, sample_of_instances
     st.integers(1, 8),
     st.integers(0, 5),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_cutting_back_on_the_way_changes_nothing(instances, size, share, slack):
     before, sample._SLACK = sample._SLACK, slack
     try:
@@ -51,7 +51,7 @@ TYPED = st.dictionaries(
 
 
 @given(TYPED, st.sets(st.sampled_from(ENTITIES)), st.integers(0, 5), st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_rule(types, linked, seed, size):
     of_type = members(types)
     for entity in ENTITIES:
@@ -82,8 +82,3 @@ def test_every_type_and_member_is_drawn_as_often():
     counts = Counter(e for one in drawn for e in one)
     assert len(counts) == 80
     assert 120 < min(counts.values()) <= max(counts.values()) < 280  # 195, six standard deviations are 84
-
-
-def test_none_without_types():
-    assert candidates("e", {}, of_type={}, seed=0) == ()
-    assert candidates("e", {"e": ["t"]}, of_type={"t": ["e"]}, seed=0) == ()

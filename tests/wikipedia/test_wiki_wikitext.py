@@ -92,7 +92,7 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=12))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_offsets_are_true_whatever_stands_between(pieces):
     found = read(" ".join(piece for piece, _ in pieces), names())[0]
     surfaces = [p.text[link.start : link.end] for p in found for link in p.links]
@@ -168,7 +168,7 @@ def test_separators_that_a_template_left_are_cut():
         max_size=14,
     )
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_nothing_is_lost_but_spaces_and_separators(pieces):
     whole = paragraph(" ".join(pieces))
     found = list(split(whole, "en"))

@@ -87,8 +87,8 @@ def check(names: list[str] | None = None, *, data: Data) -> None:
 
     sets = [find(name) for name in names or []] or [one for one in catalogue().values() if (data / one.name).is_dir()]
     if not sets:
-        how = f"isoglot data get NAME --data {shlex.quote(str(data))}"
-        say(f"{data}: contains no data set; download one with: {how}")
+        command = f"isoglot data get NAME --data {shlex.quote(str(data))}"
+        say(f"{data}: contains no data set; download one with: {command}")
         raise typer.Exit(1)
     findings = []
     for one in sets:
@@ -107,9 +107,9 @@ def report(recipe: str, *, overrides: Overrides = None, as_json: Json = False) -
         streams = json.loads(saved_counts.read_text(encoding="utf-8"))
     else:
         from isoglot.training import recipe as recipes
-        from isoglot.training.recipes import compositions
+        from isoglot.training.plan import compositions, make_plan
 
-        streams = compositions(recipes.load(recipe, overrides or []), name=recipe, report=say)
+        streams = compositions(make_plan(recipes.load(recipe, overrides or []), recipe), report=say)
     if as_json:
         typer.echo(json.dumps(streams, ensure_ascii=False, indent=1))
         return

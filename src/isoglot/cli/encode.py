@@ -60,7 +60,7 @@ def encode(
                       of 64
     """
     from isoglot.model.output import check_output_precision
-    from isoglot.scale import Cluster, encode_shards
+    from isoglot.scale import encode_shards
     from isoglot.scale.encoding import LINES
 
     console.on_interrupt("run the same command again to resume")
@@ -69,7 +69,7 @@ def encode(
     model, (file,) = options.model_and_files(words, most=1)
     source, settings["dtype"] = Path(file), dtype
     # Without --ray a shard is encoded by this process, with the cores and accelerators of a worker.
-    remote = options.cluster_of(cluster) if shard is None else Cluster(**cluster)
+    remote = options.cluster_of(cluster, shard)
     split_by = "--ray" if shard is None else "--shard"
     if remote is not None:
         if workers != 1 or devices or opening.pop("device") != "auto":

@@ -135,8 +135,13 @@ def compare(
     from isoglot.evaluation.scores import list_files
 
     named = [_split_name(argument) for argument in results]
+<<<<<<< HEAD
     parts = [part for _, path in named for seed in list_seeds(path) for part in split_parts(seed)]
     inputs = [file for part in parts for file in list_files(part)]
+=======
+    seeds = [(name or path, parts_of(seed)) for name, path in named for seed in seeds_of(path)]
+    inputs = [file for _, parts in seeds for part in parts for file in files_of(part)]
+>>>>>>> main
     if output is not None:
         check_output(output, folder=True)
         read_record(output / "compare.json", ("systems", "tables"))
@@ -268,12 +273,12 @@ def plot(
         check_output(target, inputs=[model, *texts, labels])
         # A skipped blank line would shift the labels of the following lines.
         groups = read_files(texts, skip_empty=labels is None, **reading)
-        made = plot(
+        sentence_map = plot(
             options.open_encoder(model, **loading), groups, output=target,
             labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
             **{"title": f"Sentence map: {model}", **settings},
         )  # fmt: skip
-    say(f"{made.note} Wrote {output}")
+    say(f"{sentence_map.note} Wrote {output}")
 
 
 def _plot_sweep(folders: list[str], output: Path) -> None:

@@ -63,7 +63,7 @@ def index(
     merge        make the index of all its shards, without FILE
     """
     from isoglot.index import Index
-    from isoglot.scale import Cluster, index_shards, merge_shards
+    from isoglot.scale import index_shards, merge_shards
 
     if merge:
         reason = "index: --merge takes a --kind and, if its folder has moved, the model, and no files"
@@ -93,7 +93,7 @@ def index(
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
     part = options.shard_of(shard, "index")
-    cluster = options.cluster_of(workers) if part is None else Cluster(**workers)
+    cluster = options.cluster_of(workers, shard)
     if cluster is not None and device != "auto":
         raise SearchError("index: --ray and --shard choose the device, an accelerator with --gpus; remove --device")
     if part is not None and "-" in files:
@@ -102,12 +102,12 @@ def index(
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
             hooks: Settings = {"cluster": cluster, "shard": part, "progress": bar, "report": say}
-            made = index_shards(model, sentences, output, **hooks, **settings)
+            result = index_shards(model, sentences, output, **hooks, **settings)
         else:
-            made = Index.build(model, sentences, folder=output, device=device, progress=bar, report=say, **settings)
-            say(made.model.describe())
-        made.close()
-    typer.echo(made.folder)
+            result = Index.build(model, sentences, folder=output, device=device, progress=bar, report=say, **settings)
+            say(result.model.describe())
+        result.close()
+    typer.echo(result.folder)
 
 
 def sentences_of(source: str, *, columns: str = "", **reading: Any) -> Iterator[Sentence]:
@@ -154,8 +154,8 @@ def search(
     from isoglot.model.finding import default_name
 
     k = settings["k"]
-    given = queries not in (None, [], ["-"])
-    if str(index) == "-" and not given:
+    has_queries = queries not in (None, [], ["-"])
+    if str(index) == "-" and not has_queries:
         raise typer.BadParameter("stdin is either the sentences or the queries; pass the queries as arguments")
     with (
         Index.build(model or default_name(), sentences_of(str(index)), device=device)
@@ -168,11 +168,11 @@ def search(
         if k > len(opened_index):
             say(f"-k {k}: only {len(opened_index):,} sentences exist; using all of them")
         words = (_check_query(query, "query", at) for at, query in enumerate(queries or [], 1))
-        lines = words if given else _read_queries(as_json)
+        lines = words if has_queries else _read_queries(as_json)
         together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(opened_index) + 1)))
-        while some := list(islice(lines, together)):
-            nearest = opened_index.search(some, **settings)
-            for query, hits in zip(some, nearest, strict=True):
+        while batch := list(islice(lines, together)):
+            nearest = opened_index.search(batch, **settings)
+            for query, hits in zip(batch, nearest, strict=True):
                 _show(query, hits, as_json=as_json)
 
 
@@ -210,6 +210,8 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
     if as_json:
         ranked_hits = [{"rank": rank, **asdict(hit)} for rank, hit in enumerate(hits, 1)]
         typer.echo(json.dumps({"query": query, "hits": ranked_hits}, ensure_ascii=False))
+    elif not hits:
+        say(f"no hits for {query!r}")  # not on stdout, whose lines are hits
     elif sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Column, Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -117,12 +117,9 @@ def convert(model: ModelName, *, output: Output, weights: str = "int8", words: s
     weights  weights on disk: float32, float16, int8, int4 or onnx
     words    weights of the word table on disk; default: those of --weights, with onnx int4
     """
-    from isoglot.encoders import packing
-
-    with options.naming("convert"):
-        packing.check(weights, words)
     check_output(output, inputs=[model], folder=True, whole=True)
-    options.open_encoder(model, device="cpu").save(output, weights=weights, words=words)
+    with options.naming("convert"):
+        options.open_encoder(model, device="cpu").save(output, weights=cast(Any, weights), words=cast(Any, words))
     size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
     say(f"{size / 1e6:.1f} MB: {output}")
 

@@ -42,12 +42,12 @@ def model_and_files(words: Sequence[str], *, most: int | None = None, default: s
     """
     from isoglot.model.finding import default_name
 
-    first, *rest = words
+    first, *files_after = words
     if _is_data(first):
         model, files = default or default_name(), list(words)
         console.say(f"model: {model}")
     else:
-        model, files = first, rest
+        model, files = first, files_after
     if not files:
         kind = "is a model" if _is_model(first) else "is neither a file nor a model"
         raise EncoderError(f"{first}: {kind}; pass the files to read, such as: [MODEL] FILE")
@@ -105,11 +105,11 @@ Workers = Annotated[
 ]  # fmt: skip
 
 
-def cluster_of(workers: Settings) -> Cluster | None:
-    """The cluster of `--ray`, None without it."""
+def cluster_of(workers: Settings, shard: str | None = None) -> Cluster | None:
+    """The cluster of `--ray`, None without it; with a `--shard`, its worker that is this process."""
     from isoglot.scale import Cluster
 
-    if "address" in workers:
+    if "address" in workers or shard is not None:
         return Cluster(**workers)
     if workers != {"cpus": 1, "gpus": 0}:
         raise IsoglotError("--cores and --gpus need --ray; remove them, or add --ray")

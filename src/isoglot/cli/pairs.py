@@ -97,8 +97,8 @@ def align(
     options.check_stdout(output, as_json)
     model, files = options.model_and_files(words, most=2)
     if len(files) < 2:
-        taken = f", since {model} is not one" if words[0] == model else ""
-        raise IsoglotError(f"align: {files[0]} is the only file{taken}; pass both versions of the document")
+        explanation = f", since {model} is not one" if words[0] == model else ""
+        raise IsoglotError(f"align: {files[0]} is the only file{explanation}; pass both versions of the document")
     with (
         Progress("encoding", unit="texts") as bar,
         from_stdin(*map(Path, files)) as texts,

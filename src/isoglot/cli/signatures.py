@@ -196,12 +196,12 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
     parts = {name: getattr(one.annotation, "__metadata__", (None,))[0] for name, one in signature.parameters.items()}
     groups = {name: of for name, of in parts.items() if isinstance(of, Of)}
     others = {*(parts.keys() - groups.keys()), *(name for of in groups.values() for name in of.names)}
-    made = {group: of.parameters(others, docstring) for group, of in groups.items()}
+    expanded = {group: of.parameters(others, docstring) for group, of in groups.items()}
     parameters = dict[str, inspect.Parameter]()
     wanted = [name for name, one in signature.parameters.items() if one.annotation is Given]
     for name, one in signature.parameters.items():
         if name not in wanted:
-            parameters |= made[name] if name in made else {name: _convert_parameter(one, helps.get(name, ""))}
+            parameters |= expanded[name] if name in expanded else {name: _convert_parameter(one, helps.get(name, ""))}
     infos = {name: _info(one) for name, one in parameters.items()}
     flags = {name: [*_flags(info), _flag(name)][0] for name, info in infos.items() if isinstance(info, OptionInfo)}
 
@@ -209,7 +209,7 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         passed = [name for name, value in values.items() if value not in (parameters[name].default, None, [])]
         given = Given({name: flags.get(name, infos[name].metavar or name.upper()) for name in passed})
-        for group, names in made.items():
+        for group, names in expanded.items():
             settings = {name: values.pop(name) for name in names}
             values[group] = {name: value for name, value in settings.items() if value not in (None, [])}
         try:

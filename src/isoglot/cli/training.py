@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,6 @@ from isoglot.cli.options import Data, Device, Json, Output, Overrides, Settings
 from isoglot.cli.signatures import Of
 from isoglot.core.arguments import NonNegativeInt, PositiveInt
 from isoglot.data.files import check_outputs
-
-if TYPE_CHECKING:
-    from isoglot.training.record import Outcome
 
 
 def demo(output: Output = Path("isoglot-demo"), device: Device = "auto") -> None:
@@ -44,7 +41,7 @@ def train(
     from isoglot.encoders.device import describe, resolve
     from isoglot.training import ranks
     from isoglot.training import recipe as recipes
-    from isoglot.training.train import train_seeds
+    from isoglot.training.train import summarize, train_seeds
 
     on_interrupt("run the same command again to resume")
     place = resolve(device)
@@ -55,26 +52,19 @@ def train(
     if not ranks.is_first():
         return
     for outcome in outcomes:
-        best = "" if outcome.best is None else f", best dev score {outcome.best:.4f}{_show_direction(outcome)}"
+        direction = ", lower is better" if outcome.lower_is_better else ""
+        best = "" if outcome.best is None else f", best dev score {outcome.best:.4f}{direction}"
         say(f"{outcome.steps} steps in {outcome.seconds:.0f} s{best}")
         typer.echo(outcome.model)
-    if seeds > 1:
-        say(_summary(outcomes, output / "seeds.json"))
-
-
-def _summary(outcomes: list[Outcome], path: Path) -> str:
-    import json
-
-    if all(outcome.best is None for outcome in outcomes):
-        return "no scores to average over seeds: the recipe has no [evaluation]"
-    summary = json.loads(path.read_text(encoding="utf-8"))
-    deviation = summary["standard_deviation"]
-    spread = "" if deviation is None else f" ± {deviation:.4f} (sample standard deviation)"
-    return f"dev score over {summary['n']} seeds: {summary['mean']:.4f}{spread}{_show_direction(outcomes[0])}"
-
-
-def _show_direction(outcome: Outcome) -> str:
-    return ", lower is better" if outcome.lower_is_better else ""
+    if seeds == 1:
+        return
+    if summary := summarize(outcomes):
+        deviation = summary["standard_deviation"]
+        spread = "" if deviation is None else f" ± {deviation:.4f} (sample standard deviation)"
+        say(f"dev score over {summary['n']} seeds: {summary['mean']:.4f}{spread}{direction}")
+    else:
+        reason = "no dev score was a finite number" if loaded_recipe.evaluation else "the recipe has no [evaluation]"
+        say(f"no scores to average over seeds: {reason}")
 
 
 def sweep(
@@ -108,14 +98,14 @@ def sweep(
     check_outputs(*written, inputs=[arms])
     on_interrupt("run the same command again to resume")
     say(describe(resolve(device)))
-    made = sweep(
+    finished = sweep(
         read_design(arms, entry) if arms is not None else str(recipe), output, over=over or [], data=data,
         seeds=range(seed, seed + settings.pop("seeds")), overrides=overrides or [], device=device, **settings,
     )  # fmt: skip
     if as_json:
-        show_json(made.to_dict())
+        show_json(finished.to_dict())
     else:
-        for grid in made.grids():
+        for grid in finished.grids():
             show_grid(grid)
     say(f"wrote {', '.join(str(path) for path in written if path.exists())}")
 
@@ -139,7 +129,7 @@ def list_recipes() -> None:
     """List the packaged recipes."""
     from isoglot.training import recipe as recipes
 
-    show_columns([(name, recipes.load(name).description) for name in recipes.names()])
+    show_columns([(name, recipes.describe(name)) for name in recipes.names()])
 
 
 def show(recipe: Recipe, *, raw: bool = False) -> None:
@@ -155,9 +145,8 @@ def show(recipe: Recipe, *, raw: bool = False) -> None:
 def check(recipe: Recipe, overrides: Overrides = None) -> None:
     """Check a recipe: its keys, values, objectives, readers and files."""
     from isoglot.training import recipe as recipes
-    from isoglot.training import recipes as training
+    from isoglot.training.plan import make_plan
 
-    for corpora in training.check(recipes.load(recipe, overrides or []), name=recipe)[0]:
-        for corpus in corpora:
-            corpus.check()
+    for corpus in make_plan(recipes.load(recipe, overrides or []), recipe).text:
+        corpus.check()
     say(f"{recipe}: ok")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 VARIABLES: Mapping[str, str] = MappingProxyType(
     {
-        "ISOGLOT_CACHE": "Folder of the cache: unpacked models, imported test sets, tables of tokens, vectors.",
+        "ISOGLOT_CACHE": "Folder of the cache: unpacked models, tables of tokens, vectors.",
         "ISOGLOT_DATA": "Folder of the data sets, and of paths in recipes that begin with `data:`.",
         "ISOGLOT_MODEL": "Model that `isoglot.load()` opens when no name is passed.",
         "ISOGLOT_DEVICE": "Device that `auto` stands for, such as cpu or cuda:1.",

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -118,8 +119,9 @@ class Batches:
         self.columns = dict(columns or {})  # from row numbers of the table to a value each, such as a teacher's vector
         self.position = position or Position()
         self.rank, self.world = rank, world
-        self._epoch: tuple[int, Items] | None = None
-        self._pool: tuple[tuple[int, int], list[Array]] | None = None
+        # Both are made once while batches of the same epoch and pool are taken.
+        self._items = lru_cache(1)(partial(epoch_items, table, settings, seed=seed, mixing=self.mixing))
+        self._cuts = lru_cache(1)(self._cut)
 
     def __iter__(self) -> Iterator[Batch]:
         while True:
@@ -129,9 +131,8 @@ class Batches:
         """The batch at the position, which moves on."""
         cuts = self._cuts(self.position.epoch, self.position.pool)
         while self.position.batch >= len(cuts):
-            pools = len(self._starts(self._items(self.position.epoch)))
             epoch, pool = self.position.epoch, self.position.pool + 1
-            self.position = Position(epoch, pool) if pool < pools else Position(epoch + 1)
+            self.position = Position(epoch, pool) if pool < len(self._pools(epoch)) else Position(epoch + 1)
             cuts = self._cuts(self.position.epoch, self.position.pool)
         at = self.position
         items = cuts[at.batch]
@@ -140,34 +141,18 @@ class Batches:
 
     def count(self, epoch: int = 0) -> int:
         """Number of batches in an epoch."""
-        return sum(len(self._cuts(epoch, pool)) for pool in range(len(self._starts(self._items(epoch)))))
+        return sum(len(self._cuts(epoch, pool)) for pool in range(len(self._pools(epoch))))
 
-    def _items(self, epoch: int) -> Items:
-        if self._epoch is None or self._epoch[0] != epoch:
-            items = epoch_items(self.table, self.settings, seed=self.seed, epoch=epoch, mixing=self.mixing)
-            self._epoch = epoch, items
-        return self._epoch[1]
+    def _pools(self, epoch: int) -> range:
+        """The first item of each pool. Batches of one combination in random order are cut from an epoch as one pool."""
+        settings, total = self.settings, len(self._items(epoch=epoch))
+        size = total if settings.one_pair and settings.pool == 1 else settings.size * settings.pool
+        return range(0, total, size)
 
-    def _starts(self, items: Items) -> range:
-        return range(0, len(items), self._span(items))
-
-    def _span(self, items: Items) -> int:
-        """Items of a pool: the whole epoch if batches of one combination are cut from it in random order."""
-        settings = self.settings
-        return len(items) if settings.one_pair and settings.pool == 1 else settings.size * settings.pool
-
-    def _cuts(self, epoch: int, pool: int) -> list[Array]:
-        """The batches of a pool, each an array of item numbers of the epoch."""
-        if self._pool is None or self._pool[0] != (epoch, pool):
-            items = self._items(epoch)
-            start = self._starts(items)[pool]
-            numbers = np.arange(start, min(start + self._span(items), len(items)))
-            self._pool = (epoch, pool), self._cut(epoch, pool, numbers)
-        return self._pool[1]
-
-    def _cut(self, epoch: int, pool: int, numbers: Array) -> list[Array]:
-        """The items of a pool in batches: as they come, or sorted by languages and length and then cut."""
-        settings = self.settings
+    def _cut(self, epoch: int, pool: int) -> list[Array]:
+        """The batches of a pool, as item numbers: as they come, or sorted by languages and length and then cut."""
+        settings, pools = self.settings, self._pools(epoch)
+        numbers = np.arange(pools[pool], min(pools[pool] + pools.step, pools.stop))
         if settings.pool == 1 and not settings.tokens and not settings.one_pair:
             return [numbers]
         selection = self._select(epoch, numbers)
@@ -188,13 +173,13 @@ class Batches:
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def _select(self, epoch: int, numbers: Array) -> Selection:
-        items = self._items(epoch).take(numbers)
+        items = self._items(epoch=epoch).take(numbers)
         most = None if self._most is None else self._most[self.table.source[items.group]]
         return select(self.table, items, self.settings, int(mix(epoch, self.seed)) >> 8, most=most)
 
     def _batch(self, epoch: int, numbers: Array) -> Batch:
         selection = self._select(epoch, numbers)
-        groups = self._items(epoch).group[numbers]
+        groups = self._items(epoch=epoch).group[numbers]
         ids, lengths = self.table.tokens(selection.rows)
 
         def spread(per_item: Array) -> torch.Tensor:

@@ -31,14 +31,14 @@ import numpy as np
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.core.plugins import source_of
-from isoglot.core.progress import Progress, Report, lines
+from isoglot.core.progress import Report, lines
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import Again, atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
-from isoglot.data.readers import READERS, files_of, read
+from isoglot.data.readers import READERS, files_of, match_pattern, read
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
 
@@ -99,7 +99,7 @@ class MemorySource(Source):
 class FileSource(Source):
     """Files in one format, and the options of their reader. `path` is a file, a folder, a pattern, or a beginning.
 
-    `where` is the place in a recipe, for errors.
+    `where` is the place in a recipe, for errors; a recipe is checked before its sources are read.
     """
 
     reader: str
@@ -112,12 +112,10 @@ class FileSource(Source):
 
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
         """Read the groups."""
-        READERS.check(self.reader, self.options, where=self.where)
         return chain.from_iterable(self._read(path, counts) for path in self.paths())
 
     def check(self, first: int) -> None:
         """Read the first groups."""
-        READERS.check(self.reader, self.options, where=self.where)
         for path in self.paths():
             deque(islice(self._read(path, Counter()), first), maxlen=0)
 
@@ -137,10 +135,9 @@ class FileSource(Source):
 
     def paths(self) -> list[Path]:
         """The files, folders or beginnings of names that the path stands for, in alphabetical order."""
-        if not any(mark in str(self.path) for mark in "*?["):
+        if (paths := match_pattern(self.path)) is None:
             return [self.path]
-        anchor = Path(self.path.anchor)
-        if not (paths := sorted(anchor.glob(str(self.path.relative_to(anchor))))):
+        if not paths:
             raise CorpusError("no file has a name like this", file=self.path)
         return paths
 
@@ -254,17 +251,15 @@ class Corpus:
         return [(JOINED, count_groups(groups, joined, "kept"))]
 
     @contextmanager
-    def reading(
-        self, what: str, report: Report, *, once: bool = False, progress: Progress | None = None
-    ) -> Iterator[None]:
-        """Report a line every few seconds while files are read in the block, or call `progress` with bytes.
+    def reading(self, what: str, report: Report, *, once: bool = False) -> Iterator[None]:
+        """Report a line every few seconds while files are read in the block.
 
         `once`: for `texts`, which does not join; joining reads twice.
         """
         drawn = [source.name for source in self.sources if source.mixing.sample and source.name not in self._samples]
         times = 2 if self.join and not once else 1
         size = sum(source.size() * (times + (source.name in drawn)) for source in self.sources)
-        with meter(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
+        with meter(lines(f"stream {self.name}: {what}, bytes", report), size or None):
             yield
 
     def texts(self) -> Iterator[str]:
@@ -384,11 +379,10 @@ def build_table(
     fingerprint: str,
     cache: Path,
     report: Report,
-    progress: Progress | None = None,
 ) -> GroupTable:
     """The table of a corpus, mapped from the cache or built into it.
 
-    `report` gets a line every few seconds, unless there is `progress`, and one of what was counted.
+    `report` gets a line every few seconds, and one of what was counted.
     """
     folder = cache / corpus.digest(fingerprint)
     counts = _counts(folder)
@@ -397,7 +391,7 @@ def build_table(
             counts = _counts(folder)  # another run may have built it meanwhile
             if counts is None:
                 with atomic_folder(folder, replace=True) as new:
-                    with corpus.reading("reading and tokenising", report, progress=progress):
+                    with corpus.reading("reading and tokenising", report):
                         GroupTable.build(corpus.source_groups(), tokenize, folder=new)
                     (new / _COUNTS).write_text(json.dumps(corpus.counts), encoding="utf-8")
                 counts = corpus.counts

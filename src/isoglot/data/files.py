@@ -13,7 +13,6 @@ import codecs
 import errno
 import gzip
 import hashlib
-import io
 import json
 import lzma
 import os
@@ -28,7 +27,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from time import time
-from typing import IO, Any, BinaryIO, TypeVar, cast
+from typing import IO, Any, BinaryIO, TypeVar
 
 from isoglot.core.errors import CorpusError, OutputError
 
@@ -146,9 +145,9 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
     `CutShortError` naming the last complete line when compressed data are cut short or damaged.
     """
     lines = size = 0
-    with _open(path) as (stream, file):
-        done = 0
-        while block := _read(stream, path, lines):
+    with _open(path) as file:
+        done, content = 0, decompress(file)
+        while block := _read(content, path, lines):
             count_bytes(file.tell() - done)
             done = file.tell()
             if size == 0:
@@ -165,8 +164,8 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
 
 def first_bytes(path: str | Path) -> bytes:
     """The beginning of a file as bytes, decompressed. Raises `CorpusError` as `read_blocks` does."""
-    with _open(path) as (stream, _):
-        return _read(stream, path, 0)
+    with _open(path) as file:
+        return _read(decompress(file), path, 0)
 
 
 def without_compression(name: str) -> str:
@@ -587,79 +586,66 @@ def collect(paths: Iterable[str | Path]) -> None:
         files.update(map(Path, paths))
 
 
-@contextmanager
-def _open(path: str | Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """The content of a file, decompressed, and the file itself."""
+def _open(path: str | Path) -> BinaryIO:
     collect([path])
     try:
         _refuse_special(path)
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below
+        return Path(path).open("rb")
     except FileNotFoundError:
         if str(path) == "-":
             raise CorpusError("stdin can't be read here; pass the name of a file", file=path) from None
         raise CorpusError("no such file; check the name", file=path) from None
     except OSError as error:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
-    with file:
-        stream = decompress(file, path)
-        try:
-            yield stream, file
-        finally:
-            stream.close()
 
 
-def decompress(file: BinaryIO, path: str | Path) -> BinaryIO:
-    """The content of an open file; the file itself if it isn't compressed. Reading raises the decompressor's errors."""
-    try:
-        magic = file.read(10)
-        file.seek(0)
-    except OSError as error:
-        raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
+def is_compressed(file: BinaryIO) -> bool:
+    """Whether an open file is gzip, xz or bzip2 by its first bytes."""
+    return _compression(file) != ""
+
+
+def decompress(file: BinaryIO) -> Iterator[bytes]:
+    """The content of an open file, compressed or not, in blocks. Raises the decompressor's errors."""
+    kind = _compression(file)
+    if kind == "xz":
+        return _decompress_streams(file, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), unit=4)
+    if kind == "bz2":
+        return _decompress_streams(file, bz2.BZ2Decompressor, unit=1)
+    # read1 returns what precedes the damage; read would lose it with the exception.
+    stream = gzip.GzipFile(fileobj=file) if kind == "gz" else file
+    return iter(partial(stream.read1, _BLOCK), b"")  # type: ignore[union-attr]
+
+
+def _compression(file: BinaryIO) -> str:
+    magic = file.read(10)
+    file.seek(0)
     if magic.startswith(b"\x1f\x8b"):
-        return cast("BinaryIO", gzip.GzipFile(fileobj=file))
-    start: Callable[[], Any]
-    if magic.startswith(b"\xfd7zXZ\x00"):
-        start, unit = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), 4
-    elif _BZ2.match(magic):
-        start, unit = bz2.BZ2Decompressor, 1
-    else:
-        return file
-    return cast("BinaryIO", io.BufferedReader(_Streams(file, start, unit), _BLOCK))
+        return "gz"
+    return "xz" if magic.startswith(b"\xfd7zXZ\x00") else "bz2" if _BZ2.match(magic) else ""
 
 
-class _Streams(io.RawIOBase):
+def _decompress_streams(file: BinaryIO, start: Callable[[], Any], *, unit: int) -> Iterator[bytes]:
     """The content of compressed streams, one after the other, with zeros as padding up to a multiple of `unit` bytes.
 
     The classes of the standard library ignore whatever follows a stream, such as the rest of a file whose copy was
     damaged there; here it is an error of the decompressor.
     """
-
-    def __init__(self, file: BinaryIO, start: Callable[[], Any], unit: int) -> None:
-        self._file, self._start, self._unit, self._decompressor = file, start, unit, start()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        content = b""
-        while not content:
-            if self._decompressor.eof:
-                block = self._decompressor.unused_data
-                while not (block := block.lstrip(b"\0")) and (following := self._file.read(_BLOCK)):
-                    block = following
-                if (self._file.tell() - len(block)) % self._unit:  # streams of .xz are multiples of four bytes too
-                    raise lzma.LZMAError("zeros that are not a multiple of four bytes follow the compressed data")
-                if not block:
-                    return 0
-                self._decompressor = self._start()
-            elif self._decompressor.needs_input:
-                if not (block := self._file.read(_BLOCK)):
-                    raise EOFError
-            else:
-                block = b""
-            content = self._decompressor.decompress(block, len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
+    decompressor = start()
+    while True:
+        block = b""
+        if decompressor.eof:
+            block = decompressor.unused_data.lstrip(b"\0")
+            while not block and (following := file.read(_BLOCK)):
+                block = following.lstrip(b"\0")
+            if (file.tell() - len(block)) % unit:  # streams of .xz are multiples of four bytes too
+                raise lzma.LZMAError("zeros that are not a multiple of four bytes follow the compressed data")
+            if not block:
+                return
+            decompressor = start()
+        elif decompressor.needs_input and not (block := file.read(_BLOCK)):
+            raise EOFError
+        if content := decompressor.decompress(block, _BLOCK):
+            yield content
 
 
 @contextmanager
@@ -697,10 +683,10 @@ def _refuse_special(path: str | Path) -> None:
         raise CorpusError("is a pipe or a device, not a regular file; save its content to a file first", file=path)
 
 
-def _read(stream: BinaryIO, path: str | Path, lines: int) -> bytes:
+def _read(content: Iterator[bytes], path: str | Path, lines: int) -> bytes:
+    """The next block of the content, empty at its end; `lines` precede it."""
     try:
-        # read1 returns what precedes the damage; read would lose it with the exception.
-        return cast("bytes", stream.read1(_BLOCK))  # type: ignore[attr-defined]
+        return next(content, b"")
     except EOFError:
         problem = "compressed data end too early"
     except (OSError, zlib.error, lzma.LZMAError) as error:

@@ -32,6 +32,7 @@ from isoglot.core.errors import CorpusError
 from isoglot.data.formats import input_format, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list, matches
+from isoglot.data.readers import match_pattern
 from isoglot.data.readers.jsonl import read_jsonl
 from isoglot.data.readers.translations import read_tmx
 
@@ -145,14 +146,12 @@ def files_in(path: str | Path) -> list[Path]:
     A plain name stands for itself, whether or not there is such a file.
     """
     root = Path(path)
+    paths = None if root.exists() else match_pattern(root)
     if root.is_dir():
-        shown = (file for file in root.rglob("*") if not f"/{file.relative_to(root).as_posix()}".count("/."))
-    elif not root.exists() and any(mark in str(path) for mark in "*?["):
-        anchor = Path(root.anchor)
-        shown = anchor.glob(str(root.relative_to(anchor)))
-    else:
+        paths = sorted(file for file in root.rglob("*") if not f"/{file.relative_to(root).as_posix()}".count("/."))
+    if paths is None:
         return [root]
-    if not (files := sorted(filter(Path.is_file, shown))):
+    if not (files := [*filter(Path.is_file, paths)]):
         raise CorpusError("contains no files of test sentences; check the name", file=path)
     return files
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
+from isoglot.core.numbers import fits
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
-from isoglot.data.numbers import fits
 
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
@@ -304,6 +304,9 @@ def _pair_codes(
     return [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
 
 
+_MINED_IDS = ("source_id", "target_id")  # of `isoglot mine --write-ids`: names or numbers of lines
+
+
 def _read_roles(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
     first, others = (list(_sentences(row, name)) for name in roles[:2])
     if roles[1] and not (first and others):  # a null sentence still consumes its language code
@@ -314,7 +317,8 @@ def _read_roles(row: Mapping[str, Any], roles: Sequence[str], languages: Sequenc
     codes = _codes(languages, len(texts))
     pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
     of_hard = codes[len(first) :] or codes  # a hard negative has the language of the positive
-    extras = {name: _number(value, name) for name, value in row.items() if isinstance(value, (int, float))}
+    numbers = {name: value for name, value in row.items() if isinstance(value, (int, float)) and name not in _MINED_IDS}
+    extras = {name: _number(value, name) for name, value in numbers.items()}
     return Group(*unzip(pairs), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
 
 
@@ -322,6 +326,8 @@ def _read_languages(row: Mapping[str, Any], skipped: Counter[str] | None) -> Gro
     texts: list[tuple[str, str]] = []
     numbers: dict[str, float] = {}
     for name, value in row.items():
+        if name in _MINED_IDS:
+            continue
         if isinstance(value, (int, float)):
             numbers[name] = _number(value, name)
         elif isinstance(value, str) and name != "key":

@@ -20,7 +20,7 @@ from isoglot.data.filters import hash_sentence
 from isoglot.data.groups import Group, unzip
 
 
-def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | None = None) -> Iterator[Group]:
+def join(groups: Iterable[Group], *, largest: int, counts: Counter[str]) -> Iterator[Group]:
     """The groups, with those that share a sentence (the same text in the same language) merged.
 
     A merged group holds each sentence once, in the order read; several sentences of one language are paraphrases and
@@ -32,13 +32,30 @@ def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | N
     sentence with get one new key, so that they are never negatives of each other.
 
     `counts` gets "joined" (groups that went into a larger one) and "left apart". Kept in memory: about 50 bytes for
-    each sentence read while sorting, 30 after, and the texts of merged groups not yet complete. An iterator cannot be
-    read twice and is first turned into a list; for large files pass something that can be iterated again. Raises
-    `ValueError` when `largest` is below 1, `CorpusError` when the second reading differs from the first.
+    each sentence read while sorting, 30 after, and the texts of merged groups not yet complete. Raises `CorpusError`
+    when the second reading differs from the first.
     """
-    if largest < 1:
-        raise ValueError(f"largest must be at least 1, not {largest}")
-    return _join(groups, largest, Counter() if counts is None else counts)
+    plan = _plan(groups, largest)
+    counts["left apart"] += len(plan.apart)
+    counts["joined"] += sum(count for count in plan.waiting if count > 1)
+    growing: dict[int, _Merged] = {}
+    place = -1
+    for place, group in enumerate(groups):
+        if place >= len(plan.part):
+            break
+        part = plan.part[place]
+        if part < 0:
+            yield replace(group, key=plan.apart.get(place, group.key))
+            continue
+        plan.waiting[part] -= 1
+        if part not in growing and not plan.waiting[part]:
+            yield replace(group, key=plan.keys[part]) if part in plan.keys else group
+            continue
+        growing.setdefault(part, _Merged()).add(group)
+        if not plan.waiting[part]:
+            yield growing.pop(part).close(plan.keys.get(part))
+    if growing or place + 1 != len(plan.part):
+        raise CorpusError("the groups to join differ between two readings; read the same in the same order, or a list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,31 +91,6 @@ class _Merged:
     def close(self, key: str | None) -> Group:
         hard = [pair for pair in self.hard if pair not in self.texts]
         return Group(*unzip(self.texts), key or self.key, *unzip(hard), self.extras)
-
-
-def _join(groups: Iterable[Group], largest: int, counts: Counter[str]) -> Iterator[Group]:
-    twice = list(groups) if isinstance(groups, Iterator) else groups
-    plan = _plan(twice, largest)
-    counts["left apart"] += len(plan.apart)
-    counts["joined"] += sum(count for count in plan.waiting if count > 1)
-    growing: dict[int, _Merged] = {}
-    place = -1
-    for place, group in enumerate(twice):
-        if place >= len(plan.part):
-            break
-        part = plan.part[place]
-        if part < 0:
-            yield replace(group, key=plan.apart.get(place, group.key))
-            continue
-        plan.waiting[part] -= 1
-        if part not in growing and not plan.waiting[part]:
-            yield replace(group, key=plan.keys[part]) if part in plan.keys else group
-            continue
-        growing.setdefault(part, _Merged()).add(group)
-        if not plan.waiting[part]:
-            yield growing.pop(part).close(plan.keys.get(part))
-    if growing or place + 1 != len(plan.part):
-        raise CorpusError("the groups to join differ between two readings; read the same in the same order, or a list")
 
 
 def _plan(groups: Iterable[Group], largest: int) -> _Plan:

@@ -16,6 +16,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -77,13 +78,16 @@ class GroupTable:
         if folder is None:
             writer = _Writer(lambda _: io.BytesIO())
             writer.write(sources, tokenize)
-            columns = {name: writer.array(name, stream.getvalue()) for name, stream in writer.streams.items()}  # type: ignore[attr-defined]
+            columns = {name: column.read() for name, column in writer.columns.items()}
             return cls(columns, list(writer.languages), writer.sources)
         folder.mkdir(parents=True, exist_ok=True)
-        writer = _Writer(lambda name: (folder / f"{name}.bin").open("w+b"))
-        writer.write(sources, tokenize)
-        writer.close()
-        (folder / "table.json").write_text(json.dumps(writer.header()), encoding="utf-8")
+        with ExitStack() as files:
+            writer = _Writer(lambda name: files.enter_context((folder / f"{name}.bin").open("w+b")))
+            writer.write(sources, tokenize)
+        shapes = {name: (column.dtype, (column.count, *column.item)) for name, column in writer.columns.items()}
+        names = {"languages": list(writer.languages), "sources": writer.sources}
+        header = {"format": FORMAT, "columns": shapes, **names}
+        (folder / "table.json").write_text(json.dumps(header), encoding="utf-8")
         return cls.open(folder)
 
     @classmethod
@@ -140,22 +144,37 @@ def _slots(shape: tuple[int, int]) -> tuple[int, ...]:
     return (*range(shape[0]), *range(-1, -1 - shape[1], -1))
 
 
+class _Column:
+    """An array that grows at the end of a stream. `item` is the shape of one of its `count` values."""
+
+    def __init__(self, stream: BinaryIO, dtype: str, item: tuple[int, ...] = ()) -> None:
+        self.stream, self.dtype, self.item, self.count = stream, dtype, item, 0
+
+    def append(self, values: Array) -> None:
+        if values.dtype.kind == "f" and self.dtype == "int64":  # the first fraction in a column of whole numbers
+            numbers = self.read().astype("float32")
+            self.stream.seek(0)
+            self.stream.truncate()
+            self.stream.write(numbers.tobytes())
+            self.dtype = "float32"
+        self.stream.write(np.ascontiguousarray(values, dtype=self.dtype).tobytes())
+        self.count += len(values)
+
+    def read(self) -> Array:
+        self.stream.seek(0)
+        return np.frombuffer(self.stream.read(), dtype=self.dtype).reshape(-1, *self.item)
+
+
 class _Writer:
-    """Appends blocks of groups to one byte stream per column."""
+    """Appends blocks of groups to the columns of a table, each in a stream of its own."""
 
     def __init__(self, open_stream: Callable[[str], BinaryIO]) -> None:
         self.open_stream = open_stream
-        self.streams: dict[str, BinaryIO] = {}
-        self.types: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and the shape of one item
-        self.counts: dict[str, int] = {}
+        self.columns = {name: _Column(open_stream(name), dtype) for name, dtype in TYPES.items()}
         self.languages: dict[str, int] = {}
         self.language_ids: dict[tuple[str, ...], tuple[int, ...]] = {}
         self.sources: list[str] = []
-        self.extras: list[str] = []
-        self.widths: dict[str, int] = {}
-        self.groups = self.rows = self.tokens = 0
-        for name, kind in TYPES.items():
-            self._append(name, np.zeros(0, dtype=kind))
+        self.widths: dict[str, int] = {}  # of the extras, by `_width`
 
     def write(self, sources: Iterable[tuple[str, Iterable[Group]]], tokenize: Tokenize) -> None:
         """Write all groups: while one block is tokenised by a thread, the next is read."""
@@ -173,27 +192,32 @@ class _Writer:
             if waiting is not None:
                 self._write_block(*waiting)
 
-    def _write_block(self, groups: list[Group], source: int, made: Future[Tokens]) -> None:
-        tokens = made.result()
-        lengths = tokens.lengths
+    def _write_block(self, groups: list[Group], source: int, future: Future[Tokens]) -> None:
+        tokens = future.result()
+        first_group, first_row, first_token = (self.columns[name].count for name in ("key", "ends", "ids"))
         shapes = [(len(group.texts), len(group.hard_negatives)) for group in groups]
-        sizes = np.array(shapes).sum(axis=1)
         langs = [number for group in groups for number in self._number_languages(group)]
-        slots = chain.from_iterable(map(_slots, shapes))
         # An empty key means "like no other": such groups get the negative of their number, which no hash has.
-        keys = [meaning(group.key) if group.key else -1 - (self.groups + i) for i, group in enumerate(groups)]
-        self._append("ids", tokens.ids)
-        self._append("ends", self.tokens + np.cumsum(lengths))
-        self._append("lang", np.array(langs))
-        self._append("slot", np.fromiter(slots, dtype=np.int16))
-        self._append("group_ends", self.rows + np.cumsum(sizes))
-        self._append("key", np.array(keys))
-        self._append("source", np.full(len(groups), source))
-        for name in self._extras(groups):
-            self._append(f"extras.{name}", np.array([group.extras[name] for group in groups]))
-        self.groups += len(groups)
-        self.rows += len(lengths)
-        self.tokens += int(lengths.sum())
+        keys = [meaning(group.key) if group.key else -1 - number for number, group in enumerate(groups, first_group)]
+        values = {
+            "ids": tokens.ids,
+            "ends": first_token + np.cumsum(tokens.lengths),
+            "lang": np.array(langs),
+            "slot": np.fromiter(chain.from_iterable(map(_slots, shapes)), dtype=np.int16),
+            "group_ends": first_row + np.cumsum(np.array(shapes).sum(axis=1)),
+            "key": np.array(keys),
+            "source": np.full(len(groups), source),
+        }
+        if not first_group:
+            self.widths = {name: _width(groups[0].extras[name]) for name in sorted(groups[0].extras)}
+        self._check_extras(groups, self.sources[source])
+        for name in self.widths:
+            extras = values[f"extras.{name}"] = np.array([group.extras[name] for group in groups])
+            if not first_group:
+                dtype = "int64" if extras.dtype.kind in "iub" else "float32"
+                self.columns[f"extras.{name}"] = _Column(self.open_stream(f"extras.{name}"), dtype, extras.shape[1:])
+        for name, column in self.columns.items():
+            column.append(values[name])
 
     def _number_languages(self, group: Group) -> tuple[int, ...]:
         """The numbers of a group's languages, in the order in which the table first met them.
@@ -205,53 +229,16 @@ class _Writer:
             self.language_ids[langs] = tuple(self.languages.setdefault(lang, len(self.languages)) for lang in langs)
         return self.language_ids[langs]
 
-    def _extras(self, groups: list[Group]) -> list[str]:
-        """Names of the numbers that every group of the table has; a missing value would silently shift the column."""
-        if self.groups == 0:
-            self.extras = sorted(groups[0].extras)
-            self.widths = {name: _width(groups[0].extras[name]) for name in self.extras}
+    def _check_extras(self, groups: list[Group], source: str) -> None:
+        """Every group of a table needs the same numbers; a missing value would silently shift the column."""
         for group in groups:
-            if not group.extras and not self.extras:
+            widths = {name: _width(value) for name, value in group.extras.items()}
+            if widths == self.widths:
                 continue
-            if sorted(group.extras) != self.extras:
-                problem = f"a group has the numbers {sorted(group.extras)} where others have {self.extras}"
+            if widths.keys() != self.widths.keys():
+                problem = f"a group has the numbers {sorted(widths)} where others have {[*self.widths]}"
                 advice = "all groups of a stream need the same (a column named _ is left out)"
-                raise CorpusError(f"source {self.sources[-1]}: {problem}; {advice}")
-            for name, value in group.extras.items():
-                if _width(value) != self.widths[name]:
-                    problem = f"the extra {name!r} is one number in some groups and a list in others, or lists differ"
-                    advice = "write it the same way everywhere"
-                    raise CorpusError(f"source {self.sources[-1]}: {problem} in length; {advice}")
-        return self.extras
-
-    def _append(self, name: str, values: Array) -> None:
-        if name not in self.streams:
-            self.streams[name] = self.open_stream(name)
-            kind = TYPES.get(name, "int64" if values.dtype.kind in "iub" else "float32")
-            self.types[name], self.counts[name] = (kind, values.shape[1:]), 0
-        if values.dtype.kind == "f" and self.types[name][0] == "int64":
-            self._promote(name)
-        self.streams[name].write(np.ascontiguousarray(values, dtype=self.types[name][0]).tobytes())
-        self.counts[name] += len(values)
-
-    def _promote(self, name: str) -> None:
-        """Convert a column of integers to floats, when the first fraction occurs in it."""
-        stream, (_, tail) = self.streams[name], self.types[name]
-        stream.seek(0)
-        written = np.frombuffer(stream.read(), dtype="int64").astype("float32")
-        stream.seek(0)
-        stream.truncate()
-        stream.write(written.tobytes())
-        self.types[name] = ("float32", tail)
-
-    def array(self, name: str, data: bytes) -> Array:
-        kind, tail = self.types[name]
-        return np.frombuffer(data, dtype=kind).reshape(-1, *tail)
-
-    def header(self) -> dict[str, Any]:
-        columns = {name: (kind, (self.counts[name], *tail)) for name, (kind, tail) in self.types.items()}
-        return {"format": FORMAT, "columns": columns, "languages": list(self.languages), "sources": self.sources}
-
-    def close(self) -> None:
-        for stream in self.streams.values():
-            stream.close()
+                raise CorpusError(f"source {source}: {problem}; {advice}")
+            name = next(name for name, width in widths.items() if width != self.widths[name])
+            problem = f"the extra {name!r} is one number in some groups and a list in others, or lists differ in length"
+            raise CorpusError(f"source {source}: {problem}; write it the same way everywhere")

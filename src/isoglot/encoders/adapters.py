@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -87,7 +87,7 @@ def restrict(
     """
     if adapter is None and train_layers is None:
         return None
-    if any(True for _ in iterate_adapters(backbone)):
+    if find_adapters(backbone):
         raise ValueError("the encoder has an adapter already; save it, load the merged model, and train that")
     layers = stack(backbone)
     chosen = list(layers) if train_layers is None else [layers[number] for number in parse(train_layers, len(layers))]
@@ -144,18 +144,18 @@ def _targets(backbone: nn.Module, layers: Sequence[nn.Module], wanted: Sequence[
     return [(name, part) for name, part in linear if not wanted or any(f".{name}".endswith(f".{t}") for t in wanted)]
 
 
-def iterate_adapters(backbone: nn.Module) -> Iterator[tuple[str, LowRank]]:
-    """The adapted layers and their names."""
-    return ((name, part) for name, part in backbone.named_modules() if isinstance(part, LowRank))
+def find_adapters(backbone: nn.Module) -> dict[str, LowRank]:
+    """The adapted layers by their names."""
+    return {name: part for name, part in backbone.named_modules() if isinstance(part, LowRank)}
 
 
 def merge_adapters(backbone: Any) -> Any:
     """The backbone, or if it has an adapter, a copy with the adapter merged that shares all other weights."""
-    parts = list(iterate_adapters(backbone))
+    parts = find_adapters(backbone)
     if not parts:
         return backbone
     out: Any = evaluating(backbone, always_copy=True)
-    for name, part in parts:
+    for name, part in parts.items():
         out.set_submodule(name, part.to_linear())
     return out
 
@@ -174,7 +174,7 @@ def write(folder: Path, backbone: nn.Module, details: Attached, origin: str, set
     """Write A and B in float16 and adapter_config.json into `folder`; `settings` are those of the encoder."""
     from safetensors.torch import save_file
 
-    parts = dict(iterate_adapters(backbone))
+    parts = find_adapters(backbone)
     names = {"lora_A": "down", "lora_B": "up"}
     tensors = {
         f"{_PREFIX}{name}.{theirs}.weight": getattr(part, ours).detach().to("cpu", torch.float16).contiguous()

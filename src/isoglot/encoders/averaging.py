@@ -14,7 +14,7 @@ import torch
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EncoderError
-from isoglot.encoders.adapters import iterate_adapters
+from isoglot.encoders.adapters import find_adapters
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.loading import load
 from isoglot.model import Model
@@ -62,7 +62,7 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
 
 def _open(model: str | Path | Model) -> Encoder:
     encoder = model.trainable() if isinstance(model, Model) else load(model)
-    if any(True for _ in iterate_adapters(encoder)):
+    if find_adapters(encoder):
         raise EncoderError("an adapter that is not merged can't be averaged; save the encoder and load it again")
     return encoder
 

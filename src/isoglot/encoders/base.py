@@ -40,7 +40,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_reset_threads)
 
 
-def attribute_of(*parts: str, name: str) -> Any:
+def delegate(*parts: str, name: str) -> Any:
     """A property of an encoder that is made of others: the first one's attribute, set in all of them."""
 
     def write(self: Any, value: Any) -> None:
@@ -81,22 +81,17 @@ class Encoder(Model, nn.Module):
         del name, words
         raise EncoderError(f"{folder}: only transformers can be exported to ONNX, and this is a {type(self).__name__}")
 
-    @check_arguments()
-    def save(
-        self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
-    ) -> None:
-        """Write the encoder and its model card to `folder`: see `Model.save`."""
+    def write_model(self, folder: str | Path, *, name: str | None, weights: str, words: str | None) -> None:
+        """Write the encoder and its model card to `folder`, in the forms of `save`, which checks them."""
         from isoglot.encoders import packing
 
-        packing.check(weights, words)
-        if weights == packing.ONNX:
+        if weights == "onnx":
             self.save_graph(folder, name=name, words=words or "int4")
             return
         with layout.replacing(folder) as new:
             self.write(new, name=name)
             if not weights == (words or weights) == packing.FULL:
                 packing.pack(new, weights, words)
-            layout.sort_headers(new)
             forms = weights if words in (None, weights) else f"{weights}, words {words}"
             self.write_card(new, name=name, weights=forms)
 

@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cache, reduce
 from operator import attrgetter
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -280,17 +279,6 @@ class Bert(nn.Module):
     def get_input_embeddings(self) -> nn.Embedding:
         """The word embeddings."""
         return self.embeddings.word_embeddings
-
-    def save_pretrained(self, folder: Path) -> None:
-        """Write config.json and model.safetensors as transformers does."""
-        from safetensors.torch import save_file
-
-        folder.mkdir(parents=True, exist_ok=True)
-        weights = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
-        dtype = str(self.get_input_embeddings().weight.dtype).removeprefix("torch.")
-        self.config.architectures, self.config.dtype = [self.config.family.architecture], dtype
-        (folder / "config.json").write_text(self.config.to_json_string(), encoding="utf-8")
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def compile_layers(encoder: nn.Module) -> None:

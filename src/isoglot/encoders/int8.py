@@ -22,7 +22,7 @@ from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.data.files import atomic_write
 from isoglot.encoders.base import Encoder, add_tensors
 from isoglot.encoders.onnx_export import build_graph
-from isoglot.encoders.rounding import state_of
+from isoglot.encoders.rounding import read_state
 from isoglot.model.onnx import Graph, OnnxModel
 
 _FORMAT = 5  # raised when the export changes, so that cached graphs are created again
@@ -38,7 +38,7 @@ def quantize(encoder: Encoder) -> OnnxModel:
     if encoder.device.type != "cpu":
         raise EncoderError(f"int8 needs a CPU and the encoder is on {encoder.device}; use bfloat16 there")
     words, state = encoder.backbone.get_input_embeddings().weight, _state(encoder)
-    with _exporting:  # one export at a time: the exporter's settings, and the log meanwhile, are of the whole process
+    with _exporting:  # one export at a time: the filter of warnings is the whole process's
         cached = _graphs.get(words)  # type: ignore[no-untyped-call]
         if cached is None or cached[0] != state:
             cached = _graphs[words] = state, _graph(encoder)
@@ -54,7 +54,7 @@ def quantize(encoder: Encoder) -> OnnxModel:
 def _state(encoder: Encoder) -> object:
     """What the graph depends on: the pooling, and each weight by its memory and the count of changes made in it."""
     weights = [*encoder.backbone.parameters(), *encoder.projections.parameters()]
-    return encoder.pooling, [state_of(weight) for weight in weights]
+    return encoder.pooling, [read_state(weight) for weight in weights]
 
 
 def _graph(encoder: Encoder) -> Graph:
@@ -66,7 +66,7 @@ def _graph(encoder: Encoder) -> Graph:
             _ = graph.session
             return graph
     logging.getLogger(__name__).info("exporting the encoder to int8, once for its weights")
-    data = build_graph(encoder, words="input")
+    data = build_graph(encoder, words=None)
     # A cache that can't be written costs time, not the result.
     with suppress(OSError, IsoglotError), atomic_write(path, binary=True) as stream:
         stream.write(data)

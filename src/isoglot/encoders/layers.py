@@ -25,17 +25,18 @@ from torch import Tensor, nn
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, attribute_of
+from isoglot.encoders.base import Encoder, delegate
 from isoglot.encoders.pooling import FIRST_LAYER
 from isoglot.model import configs, layout, packed
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
-DENSE, FLOW = "sentence_transformers.models.Dense", "isoglot.encoders.layers.Flow"
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 
 
 class Dense(nn.Module):
     """(N, `dim`) to (N, `out`): a linear layer and an activation, a key of `ACTIVATIONS`; drawn by torch's own seed."""
+
+    module_type = "sentence_transformers.models.Dense"  # in modules.json
 
     def __init__(self, dim: int, out: int, *, bias: bool = True, activation: str = "Tanh") -> None:
         super().__init__()
@@ -48,46 +49,45 @@ class Dense(nn.Module):
         projected: Tensor = self.activation(self.linear(vectors))
         return projected
 
+    def save(self, folder: Path) -> None:
+        """Write config.json and the weights into a module folder."""
+        config = {
+            "in_features": self.dim,
+            "out_features": self.out,
+            "bias": self.linear.bias is not None,
+            "activation_function": f"{type(self.activation).__module__}.{type(self.activation).__name__}",
+        }
+        layout.write_json(folder / "config.json", config)  # makes the folder
+        write_weights(folder, self.state_dict())
 
-def read_dense(module: layout.Module) -> Dense:
+
+def read_dense(folder: Path) -> Dense:
     """The dense layer saved in a module folder; EncoderError if it is of a kind we do not run."""
-    config = layout.settings_of(module, configs.Dense)
+    config = configs.read(folder / "config.json", configs.Dense)
     activation = config.activation_function.rsplit(".", 1)[-1]
     if activation not in ACTIVATIONS:
-        raise EncoderError(f"{module.folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
+        raise EncoderError(f"{folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
     with torch.device("meta"):  # the sizes in config.json take no memory
         layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
-    weights = {name: weight.float() for name, weight in read_weights(module.folder).items()}
-    with configs.reading(module.folder):
+    weights = {name: weight.float() for name, weight in read_weights(folder).items()}
+    with configs.reading(folder):
         layer.load_state_dict(weights, assign=True)
     return layer
 
 
-def write_dense(folder: Path, layer: Dense) -> None:
-    """The dense layer as a module folder."""
-    config = {
-        "in_features": layer.linear.in_features,
-        "out_features": layer.linear.out_features,
-        "bias": layer.linear.bias is not None,
-        "activation_function": f"{type(layer.activation).__module__}.{type(layer.activation).__name__}",
-    }
-    layout.write_json(folder / "config.json", config)  # makes the folder
-    write_weights(folder, layer.state_dict())
-
-
-def read_layer_mean(module: layout.Module, depth: int) -> str:
+def read_layer_mean(folder: Path, depth: int) -> str:
     """`first-last` or `first1-last`, whichever mean of `depth` layers is saved; EncoderError for any other."""
-    config = layout.settings_of(module, configs.LayerMean)
-    saved = read_weights(module.folder).get("layer_weights", torch.zeros(0))
+    config = configs.read_if_there(folder / "config.json", configs.LayerMean)
+    saved = read_weights(folder).get("layer_weights", torch.zeros(0))
     weights, start = saved.flatten().tolist(), config.layer_start
     used = {start + layer: weight for layer, weight in enumerate(weights) if weight != 0}
     last = config.num_hidden_layers or start + len(weights) - 1
     if last != depth:
-        raise EncoderError(f"{module.folder}: is a mean of {last} layers, and the model has {depth}")
+        raise EncoderError(f"{folder}: is a mean of {last} layers, and the model has {depth}")
     for name, first in FIRST_LAYER.items():
         if sorted(used) == [first, last] and used[first] == used[last]:
             return name
-    raise EncoderError(f"{module.folder}: only the mean of the first and the last layer is run, not weights {weights}")
+    raise EncoderError(f"{folder}: only the mean of the first and the last layer is run, not weights {weights}")
 
 
 def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
@@ -129,9 +129,8 @@ def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     """The tensors of a module folder, as safetensors."""
     from safetensors.torch import save_file
 
-    save_file(
-        {name: value.detach().cpu().contiguous() for name, value in weights.items()}, folder / "model.safetensors"
-    )
+    copied = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+    save_file(copied, folder / "model.safetensors", metadata={"format": "pt"})  # without which transformers reads none
 
 
 # Flows
@@ -152,19 +151,16 @@ class ActNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(N, D) to (N, D)."""
         if self.training and not self.ready:
-            self._set(x.detach())
+            with torch.no_grad():
+                self.shift.copy_(-x.mean(0))
+                self.log_scale.copy_(-(x.std(0, unbiased=False) + 1e-6).log() / _FASTER)
+                self.ready.fill_(True)
         return (x + self.shift) * (_FASTER * self.log_scale).exp()
 
     @property
     def log_det(self) -> Tensor:
         """The log of |det dy/dx|, the same for every x: the sum of s."""
         return _FASTER * self.log_scale.sum()
-
-    @torch.no_grad()
-    def _set(self, x: Tensor) -> None:
-        self.shift.copy_(-x.mean(0))
-        self.log_scale.copy_(-(x.std(0, unbiased=False) + 1e-6).log() / _FASTER)
-        self.ready.fill_(True)
 
 
 class Step(nn.Module):
@@ -190,14 +186,11 @@ class Step(nn.Module):
         self.net = nn.Sequential(hidden[0], ActNorm(width), nn.ReLU(), hidden[1], ActNorm(width), nn.ReLU(), last)
         self.log_scale = nn.Parameter(torch.zeros(dim - half))
 
-    def _shift(self, a: Tensor) -> Tensor:
-        shift: Tensor = self.net(a) * (_FASTER * self.log_scale).exp()
-        return shift
-
     def forward(self, x: Tensor) -> Tensor:
         """(N, D) to (N, D); only the actnorm changes volume."""
         a, b = self.norm(x)[:, self.order].chunk(2, dim=1)
-        return torch.cat([a, b + self._shift(a)], dim=1)
+        shift = self.net(a) * (_FASTER * self.log_scale).exp()
+        return torch.cat([a, b + shift], dim=1)
 
 
 class Flow(nn.Module):
@@ -208,6 +201,8 @@ class Flow(nn.Module):
 
     Raises ValueError for another permutation, sizes below one, or fewer than two channels left for the last level.
     """
+
+    module_type = "isoglot.encoders.layers.Flow"
 
     @check_arguments()
     def __init__(
@@ -269,13 +264,13 @@ class Flow(nn.Module):
     @staticmethod
     def load(folder: str) -> Flow:
         """The flow in a module folder, as sentence-transformers asks for it. Raises EncoderError."""
-        return read_flow(layout.Module("Flow", Path(folder), layout.read_json(Path(folder) / "config.json")))
+        return read_flow(Path(folder))
 
 
-def read_flow(module: layout.Module) -> Flow:
+def read_flow(folder: Path) -> Flow:
     """The flow saved in a module folder; EncoderError if its settings or weights are not one's."""
-    config, weights = layout.settings_of(module, configs.Flow), read_weights(module.folder)
-    with configs.reading(f"{module.folder}: the flow"):
+    config, weights = configs.read(folder / "config.json", configs.Flow), read_weights(folder)
+    with configs.reading(f"{folder}: the flow"):
         _require_sizes(config, weights)
         flow = Flow(**config.model_dump())
         flow.load_state_dict(weights)
@@ -315,9 +310,9 @@ class WithLayer(Encoder):
     Raises ValueError if the layer takes vectors of another width.
     """
 
-    prompt = attribute_of("own", name="prompt")
-    max_length = attribute_of("own", name="max_length")
-    fingerprint = attribute_of("own", name="fingerprint")  # the layer changes no token
+    prompt = delegate("own", name="prompt")
+    max_length = delegate("own", name="max_length")
+    fingerprint = delegate("own", name="fingerprint")  # the layer changes no token
 
     def __init__(self, encoder: Encoder, layer: Layer) -> None:
         super().__init__()
@@ -346,21 +341,17 @@ class WithLayer(Encoder):
         modules = layout.read_json(folder / "modules.json")
         kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
         place = kinds.index("Normalize") if "Normalize" in kinds else len(kinds)
-        kind = DENSE if isinstance(self.layer, Dense) else FLOW
-        path = f"{place}_{kind.rsplit('.', 1)[-1]}"
-        modules.insert(place, {"path": path, "type": kind})
+        path = f"{place}_{type(self.layer).__name__}"
+        modules.insert(place, {"path": path, "type": self.layer.module_type})
         numbered = [{**module, "idx": index, "name": str(index)} for index, module in enumerate(modules)]
         layout.write_json(folder / "modules.json", numbered)
-        if isinstance(self.layer, Dense):
-            write_dense(folder / path, self.layer)
-        else:
-            self.layer.save(folder / path)
+        self.layer.save(folder / path)
 
 
 def with_layers(encoder: Encoder, modules: Sequence[layout.Module]) -> Encoder:
     """The encoder with saved layers after it, in their order; EncoderError if one can't be read or does not fit."""
     for module in modules:
-        layer = read_dense(module) if module.kind == "Dense" else read_flow(module)
+        layer = read_dense(module.folder) if module.kind == "Dense" else read_flow(module.folder)
         with configs.reading(module.folder):
             encoder = WithLayer(encoder, layer).eval()
     return encoder

@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import adapters, bert, onnx_export
 from isoglot.encoders.base import Encoder
@@ -24,47 +26,46 @@ from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
 from isoglot.encoders.pooling import POOLINGS
 from isoglot.encoders.static import StaticEncoder
+from isoglot.encoders.switches import quiet
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import card, configs, layout, packaged, packed
-from isoglot.model.finding import default_name, find, folder_name
+from isoglot.model.finding import find, folder_name
+from isoglot.model.loading import load as load_model
 from isoglot.model.static import StaticModel
 from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer
 
+# The modules that may follow the first one of a model.
+_AFTER = {
+    "Transformer": ("WeightedLayerPooling", "Pooling", "Dense", "Flow", "Normalize"),
+    "StaticEmbedding": ("Dense", "Flow", "Normalize"),
+    "UseEncoder": ("Dense", "Flow"),
+    "Towers": ("Dense", "Flow"),
+}
 
-@check_arguments(name="to encode texts: isoglot.load().encode(texts)")
-def load(
-    name: str | Path | None = None,
-    *,
-    device: torch.device | str = "auto",
-    pooling: str | None = None,
-    prompt: str | None = None,
-    max_length: int | None = None,
-    allow_download: bool = False,
-    **training: Any,
-) -> Encoder:
-    """Open an encoder, in evaluation mode, by folder, packaged name, or hub id, looked for in this order.
 
-    A folder that contains an adapter alone opens as its backbone, found in the same way, with the adapter merged.
+def load(name: str | Path | None = None, **settings: Any) -> Encoder:
+    """Open an encoder, in evaluation mode: the same as `isoglot.load` with engine="torch".
 
-    name                          None: `$ISOGLOT_MODEL`, else `DEFAULT`
-    device                        auto: the accelerator (CUDA, XPU or MPS) if there is one, else the CPU
-    pooling, prompt, max_length   instead of the folder's settings; None keeps these (mean pooling if there are none)
-    allow_download                download a hub id that is not in the local cache; else the network is not touched
-    training                      further settings of `TransformerEncoder` (head, layers, dim, dropout,
-                                  freeze_embeddings, train_layers, adapter, sparse_embeddings, compile, seed) or of
-                                  `StaticEncoder` (token_weights, sparse)
+    settings   of `isoglot.load`, and further ones of `TransformerEncoder` (head, layers, dim, dropout,
+               freeze_embeddings, train_layers, adapter, sparse_embeddings, compile, seed) or of `StaticEncoder`
+               (token_weights, sparse)
 
     Raises EncoderError for an unknown model or device, a damaged model, and a model with unsupported modules.
     """
-    name = default_name() if name is None else name
+    return cast(Encoder, load_model(name, engine="torch", **settings))
+
+
+def open_encoder(folder: Path, name: str, device: Any, settings: dict[str, Any]) -> Encoder:
+    """The encoder in the folder of a model of this name, with settings that replace saved ones, on a device.
+
+    Raises EncoderError.
+    """
     place = resolve(device)
-    folder = find(str(name), allow_download=allow_download)
-    arguments = {"pooling": pooling, "max_length": max_length, "prompt": prompt, **training}
-    encoder = read(folder, {name: value for name, value in arguments.items() if value is not None})
-    encoder.name = encoder.name or folder_name(str(name))
-    if (source := packaged.SOURCES.get(str(name))) and not Path(name).is_dir():  # their own cards have no licence
+    encoder = read(folder, settings)
+    encoder.name = encoder.name or folder_name(name)
+    if (source := packaged.SOURCES.get(name)) and not Path(name).is_dir():  # their own cards have no licence
         encoder.card = (encoder.card or card.Card()).model_copy(update={"licence": source.licence})
-    again = str(folder.resolve()) if Path(name).is_dir() else str(name)
+    again = str(folder.resolve()) if Path(name).is_dir() else name
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if len(transformers) == 1 and not _is_adapter(folder) and not transformers[0].new_layer:
         transformers[0].origin = again
@@ -118,19 +119,35 @@ def _read(folder: Path, settings: dict[str, Any], *, is_tower: bool = False) -> 
             )
         return _transformer(folder, [], settings)
     modules = layout.read_modules(folder)
-    kinds = [module.kind for module in modules]
-    if "Normalize" in kinds[:-1]:  # here `encode` normalises, after all layers
-        raise EncoderError(f"{folder}: {kinds[kinds.index('Normalize') + 1]} after Normalize is not run here")
-    modules, layers = _split_layers(modules)
+    _check_modules(modules, folder)
+    first, kinds = modules[0].kind, [module.kind for module in modules]
     saved = layout.read_settings(folder)
-    if modules and modules[0].kind == "Towers":
-        if is_tower:
-            raise EncoderError(f"{folder}: a tower cannot be towers itself")
-    else:  # each tower has its own prompts
+    if first != "Towers":  # each tower has its own prompts
         settings = {"prompt": saved.default, "prompts": saved.prompts, **settings}
-    encoder = with_layers(_open_first(folder, modules, settings), layers)
+    elif is_tower:
+        raise EncoderError(f"{folder}: a tower cannot be towers itself")
+    if "Normalize" in _AFTER[first]:
+        settings = {"normalizes": "Normalize" in kinds, **settings}
+    # A transformer runs dense layers itself, up to the first flow; no other encoder runs any.
+    outside = ("Flow",) if first == "Transformer" else ("Dense", "Flow")
+    start = next((place for place, kind in enumerate(kinds) if kind in outside), len(kinds))
+    layers = [module for module in modules[start:] if module.kind != "Normalize"]
+    encoder = with_layers(_open_first(folder, modules[:start], settings), layers)
     encoder.name = saved.name
     return encoder
+
+
+def _check_modules(modules: list[layout.Module], folder: Path) -> None:
+    """Raise EncoderError for modules that are not run here, or not in this order."""
+    first = modules[0].kind if modules else "nothing"
+    if first not in _AFTER:
+        raise EncoderError(f"{folder}: begins with {first}; only Transformer and StaticEmbedding models are run here")
+    for before, module in pairwise(modules):
+        if module.kind not in _AFTER[first]:
+            choices = ", ".join(_AFTER[first])
+            raise EncoderError(f"{module.folder}: {module.kind} modules are not run here after {first}; {choices} are")
+        if before.kind == "Normalize":  # here `encode` normalises, after all layers
+            raise EncoderError(f"{folder}: {module.kind} after Normalize is not run here")
 
 
 def _is_adapter(folder: Path) -> bool:
@@ -160,71 +177,46 @@ def _read_adapter(folder: Path, settings: dict[str, Any]) -> Encoder:
     if len(parts) != 1:
         raise EncoderError(f"{folder}: its backbone {base} is not a transformer; save or download the adapter again")
     adapters.merge(folder, config, parts[0].backbone)
-    try:
+    with _naming(folder):
         parts[0].restrict(**restriction)
-    except ValueError as error:
-        raise EncoderError(f"{folder}: {error}") from error
     encoder.name = saved.name
     return encoder
 
 
-def _split_layers(modules: list[layout.Module]) -> tuple[list[layout.Module], list[layout.Module]]:
-    """The modules an encoder runs itself, Normalize among them, and the layers that come after it.
-
-    A transformer runs dense layers itself, up to the first flow; no other encoder runs any.
-    """
-    is_transformer = bool(modules) and modules[0].kind == "Transformer"
-    outside = ("Flow",) if is_transformer else ("Dense", "Flow")
-    start = next((place for place, module in enumerate(modules) if module.kind in outside), len(modules))
-    layers = [module for module in modules[start:] if module.kind in ("Dense", "Flow")]
-    return [module for module in modules if module not in layers], layers
-
-
 def _open_first(folder: Path, modules: list[layout.Module], settings: dict[str, Any]) -> Encoder:
-    first = modules[0].kind if modules else "nothing"
+    """The encoder that the first module is, with the modules that it runs itself."""
+    first = modules[0].kind
     if first == "Transformer":
         return _transformer(modules[0].folder, modules[1:], settings)
     if first == "StaticEmbedding":
-        return _static(folder, modules, settings)
+        return _static(modules[0].folder, settings)
     if first == "UseEncoder":
         from isoglot.encoders.converters import UseEncoder
 
-        _refuse_unknown(UseEncoder, folder, settings)
+        _check_settings(UseEncoder, folder, settings)
         return UseEncoder(**settings)
-    if first == "Towers":
-        from isoglot.encoders import towers
+    from isoglot.encoders import towers
 
-        return towers.open_towers(folder, lambda place: _read(place, settings, is_tower=True))
-    raise EncoderError(f"{folder}: begins with {first}; only Transformer and StaticEmbedding models are run here")
+    return towers.open_towers(folder, lambda place: _read(place, settings, is_tower=True))
 
 
 def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, Any]) -> TransformerEncoder:
-    _refuse_unknown(TransformerEncoder, folder, settings)
-    of_modules: dict[str, Any] = {"pooling": "mean", "projections": []}
+    _check_settings(TransformerEncoder, folder, settings)
+    pooling, projections, layers = "mean", [], ""
     backbone, tokenizer, saved = _backbone(folder)
-    layers = None
     for module in after:
         if module.kind == "Pooling":
-            of_modules["pooling"] = _pooling_of(module, settings)
+            pooling = _read_pooling(module, settings)
         elif module.kind == "WeightedLayerPooling":
-            layers = read_layer_mean(module, int(backbone.config.num_hidden_layers))
+            layers = read_layer_mean(module.folder, int(backbone.config.num_hidden_layers))
         elif module.kind == "Dense":
-            of_modules["projections"].append(read_dense(module))
-        elif module.kind == "Normalize":
-            of_modules["normalizes"] = True
-        else:
-            raise EncoderError(
-                f"{module.folder}: {module.kind} modules are not run here; only Transformer, WeightedLayerPooling "
-                "(first and last layer), Pooling, Dense, Flow and Normalize are"
-            )
-    of_modules["pooling"] = layers or of_modules["pooling"]
-    try:
+            projections.append(read_dense(module.folder))
+    of_modules = {"pooling": layers or pooling, "projections": projections}
+    with _naming(folder):
         return TransformerEncoder(backbone, tokenizer, **{**saved, **of_modules, **settings})
-    except (ValueError, TypeError) as error:
-        raise EncoderError(f"{folder}: {error}") from error
 
 
-def _refuse_unknown(kind: type[Encoder], folder: Path, settings: dict[str, Any]) -> None:
+def _check_settings(kind: type[Encoder], folder: Path, settings: dict[str, Any]) -> None:
     unknown = sorted(settings.keys() - inspect.signature(kind.__init__).parameters.keys())
     if unknown:
         raise EncoderError(
@@ -232,9 +224,9 @@ def _refuse_unknown(kind: type[Encoder], folder: Path, settings: dict[str, Any])
         )
 
 
-def _pooling_of(module: layout.Module, settings: dict[str, Any]) -> str:
+def _read_pooling(module: layout.Module, settings: dict[str, Any]) -> str:
     """The pooling a Pooling module asks for, in the words of this library, or that of the settings."""
-    config = layout.settings_of(module, configs.Pooling)
+    config = configs.read_if_there(module.folder / "config.json", configs.Pooling)
     names = config.modes
     if settings.get("prompt") and not config.include_prompt:
         raise EncoderError(
@@ -294,7 +286,7 @@ def _read_backbone(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bo
             return network
     import transformers
 
-    with layout.quiet():
+    with quiet():
         if expanded is None:
             backbone, report = transformers.AutoModel.from_pretrained(
                 folder, output_loading_info=True, use_safetensors=safe, local_files_only=True, trust_remote_code=False
@@ -312,7 +304,7 @@ def _read_transformers_tokenizer(folder: Path) -> Any:
     """A fast tokenizer that transformers reads. Raises EncoderError if it is a slow one."""
     import transformers
 
-    with layout.quiet():
+    with quiet():
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, use_fast=True, local_files_only=True, trust_remote_code=False
         )
@@ -364,24 +356,26 @@ def _try(encoder: Encoder, folder: Path) -> None:
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")
 
 
-def _static(folder: Path, modules: list[layout.Module], settings: dict[str, Any]) -> StaticEncoder:
+def _static(folder: Path, settings: dict[str, Any]) -> StaticEncoder:
     settings = dict(settings)
     pooling = settings.pop("pooling", "mean")
-    after = {module.kind for module in modules[1:]} - {"Normalize"}
-    _refuse_unknown(StaticEncoder, folder, settings)
-    if after:
-        raise EncoderError(f"{folder}: {', '.join(sorted(after))} after a static table is not run here")
+    _check_settings(StaticEncoder, folder, settings)
     if pooling != "mean":
         raise EncoderError(
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
         )
-    weights = {name: weight.float().numpy() for name, weight in read_weights(modules[0].folder).items()}
-    saved = StaticModel.open(modules[0].folder, {}, weights)
-    normalizes = any(module.kind == "Normalize" for module in modules)
+    weights = {name: weight.float().numpy() for name, weight in read_weights(folder).items()}
+    saved = StaticModel.open(folder, {}, weights)
+    with _naming(folder):
+        return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **{"max_length": saved.max_length, **settings})
+
+
+@contextmanager
+def _naming(folder: Path) -> Iterator[None]:
+    """Raise EncoderError, with the folder, for settings that an encoder does not take."""
     try:
-        settings = {"max_length": saved.max_length, "normalizes": normalizes, **settings}
-        return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **settings)
-    except (TypeError, ValueError) as error:
+        yield
+    except (ValueError, TypeError) as error:
         raise EncoderError(f"{folder}: {_one_line(error)}") from error
 
 

@@ -24,12 +24,10 @@ All rounding is symmetric, with the scales of least squared error (`packing.fit`
 from __future__ import annotations
 
 import copy
-import logging
 import tempfile
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -49,7 +47,7 @@ from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.model import configs, layout, pieces
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
-Words: TypeAlias = Literal["input", "float32", "int8", "int4"]
+Words: TypeAlias = Literal["float32", "int8", "int4"]
 Layers: TypeAlias = Literal["float32", "int8"]
 BLOCK = 32  # values of a row of the word table that share a scale
 
@@ -74,19 +72,21 @@ _MICROSOFT = "com.microsoft"
 def build_graph(
     encoder: Encoder,
     *,
-    words: Words = "int4",
+    words: Words | None = "int4",
     layers: Layers = "int8",
     block: int = BLOCK,
     frequent: NonNegativeInt = 0,
+    source: str = "",
 ) -> bytes:
     """The ONNX model of a transformer; the same encoder gives the same bytes.
 
-    words    the word table: float32, int8 or int4; "input": none, and the graph takes `words` (N, T, H), the rows of
-             the table, instead of `input_ids`
+    words    the word table: float32, int8 or int4; None: there is none, and the graph takes `words` (N, T, H), the rows
+             of the table, instead of `input_ids`
     layers   the linear layers of the backbone: int8 or float32
     block    values of a row of the word table that share a scale: 16 times a power of two
     frequent rows of the word table, from the first, that have the form `words` (int8 or int4); those after them are
              product-quantized. 0: all rows have that form
+    source   a note of the encoder in the file, by which an index knows both as one model
 
     Raises MissingExtraError without the package onnx (and faiss, for rare words), EncoderError if the model can't be
     exported, ValueError for other settings.
@@ -99,14 +99,15 @@ def build_graph(
         import onnx
     backbone = adapters.merge_adapters(encoder.backbone)
     table = backbone.get_input_embeddings().weight.detach().cpu().float()
-    model = onnx.load_model_from_string(_trace(encoder, backbone, from_ids=words != "input"))
+    model = onnx.load_model_from_string(_trace(encoder, backbone, from_ids=words is not None))
     graph = _Graph(model)
-    if words != "input":
+    if words is not None:
         graph.set_table(_table_name(backbone), table, words, block, frequent or len(table))
     if layers != packing.FULL:
-        graph.round_layers({f"backbone.{name}": values for name, values in _input_ranges(encoder, backbone).items()})
-    graph.rename("backbone.", "")
+        graph.round_layers(_input_ranges(encoder, backbone))
     model.producer_name, model.producer_version = "isoglot", ""
+    if source:
+        model.metadata_props.add(key=layout.SOURCE, value=source)
     try:
         return cast(bytes, model.SerializeToString(deterministic=True))
     except Exception as error:  # a message of more than 2 GB, reported in several ways
@@ -131,8 +132,8 @@ def write_onnx(
 
     Raises OutputError if the folder can't be replaced.
     """
-    data = build_graph(encoder, words=words, layers=layers, block=block, frequent=frequent)
-    data = _with_source(data, encoder)
+    source = f"{encoder.fingerprint} {encoder.dim} {encoder.identity()}"
+    data = build_graph(encoder, words=words, layers=layers, block=block, frequent=frequent, source=source)
     with layout.replacing(folder) as new:
         encoder.write_settings(new, name=name)
         pieces.write(new)
@@ -140,19 +141,7 @@ def write_onnx(
             packing.compress_tokenizer(new / "tokenizer.json")
         (new / layout.GRAPH).parent.mkdir()
         (new / layout.GRAPH).write_bytes(data)
-        layout.sort_headers(new)
         encoder.write_card(new, name=name, weights=f"ONNX, layers {layers}, words {words}")
-
-
-def _with_source(data: bytes, encoder: Encoder) -> bytes:
-    """The graph with a note of the encoder that it was made of, by which an index knows both as one model."""
-    import onnx
-
-    note = onnx.StringStringEntryProto(
-        key=layout.SOURCE, value=f"{encoder.fingerprint} {encoder.dim} {encoder.identity()}"
-    )
-    # Serialised messages that are joined are one message: the graph is not parsed again.
-    return data + cast(bytes, onnx.ModelProto(metadata_props=[note]).SerializeToString(deterministic=True))
 
 
 def read_graph(path: str | Path) -> dict[str, Tensor]:
@@ -217,14 +206,20 @@ def _read_texts() -> list[str]:
 class _Traced(nn.Module):
     """What is exported: ids, or the rows of their words, and a mask to vectors and states."""
 
+    projections: nn.ModuleList
+
     def __init__(self, backbone: nn.Module, projections: nn.ModuleList, pooling: str, *, from_ids: bool) -> None:
         super().__init__()
-        self.backbone, self.projections, self.pooling = backbone, projections, pooling
+        # The parts of the backbone are parts of this module: so weights have the names that they have in the backbone.
+        for parts in ("_parameters", "_buffers", "_non_persistent_buffers_set"):
+            setattr(self, parts, getattr(backbone, parts))
+        self._modules = {**backbone._modules, "projections": projections}
+        self.run_backbone, self.pooling = backbone.forward, pooling
         self.key = "input_ids" if from_ids else "inputs_embeds"
 
     def forward(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         layered = self.pooling in FIRST_LAYER
-        output = self.backbone(**{self.key: words}, attention_mask=mask, output_hidden_states=layered)
+        output = self.run_backbone(**{self.key: words}, attention_mask=mask, output_hidden_states=layered)
         states = output.hidden_states if layered else (output.last_hidden_state,)
         vectors = POOLINGS[self.pooling](states, mask)
         for projection in self.projections:
@@ -251,7 +246,12 @@ def _trace(encoder: Encoder, backbone: Any, *, from_ids: bool) -> bytes:
     free = {0: "rows", 1: "tokens"}
     inputs = INPUTS if from_ids else ("words", "mask")
     example = torch.ones(2, 3, dtype=torch.long) if from_ids else torch.zeros(2, 3, width)
-    with tempfile.TemporaryDirectory(prefix="isoglot-onnx-") as folder, _quiet(), torch.inference_mode(False):
+    with (
+        tempfile.TemporaryDirectory(prefix="isoglot-onnx-") as folder,
+        torch.inference_mode(False),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # the exporter's advice does not concern our users
         path = Path(folder, "plain.onnx")
         torch.onnx.export(
             traced, (example, torch.ones(2, 3, dtype=torch.long)), str(path),
@@ -267,19 +267,6 @@ def _table_name(backbone: Any) -> str:
     """The name of the module that is the word table."""
     table = backbone.get_input_embeddings()
     return next(str(name) for name, module in backbone.named_modules() if module is table)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the exporter's advice, which does not concern our users."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
 
 
 # Rounding
@@ -322,7 +309,7 @@ class _Graph:
 
     def set_table(self, module: str, table: Tensor, form: str, block: int, frequent: int) -> None:
         """Give the table of words its rows: the `frequent` first in this form, the others product-quantized."""
-        name = f"backbone.{module}.weight"
+        name = f"{module}.weight"
         if form == packing.FULL:
             self.weights[name].CopyFrom(self.from_array(table.numpy(), name))
             return
@@ -462,16 +449,6 @@ class _Graph:
         self.add(name + _QUANTIZED, whole)
         self.add(name + _SCALES, scale)
         self.add((bias or name) + _SHIFTED, shifted + (self.to_array(self.weights[bias]) if bias else 0))
-
-    def rename(self, prefix: str, new: str) -> None:
-        """Replace a prefix of the names of initializers."""
-        for weight in self.graph.initializer:
-            if weight.name.startswith(prefix):
-                weight.name = new + weight.name.removeprefix(prefix)
-        for node in self.graph.node:
-            for place, name in enumerate(node.input):
-                if name in self.weights and name.startswith(prefix):
-                    node.input[place] = new + name.removeprefix(prefix)
 
 
 # Reading

@@ -12,14 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from isoglot.core.errors import EncoderError, nearest
-from isoglot.model.packed import GROUP, SCALES, TOKENIZER, WEIGHTS
+from isoglot.core.errors import EncoderError
+from isoglot.model.packed import GROUP, PLAIN_TOKENIZER, PLAIN_WEIGHTS, SCALES, TOKENIZER, WEIGHTS
 
 FULL, HALF = "float32", "float16"
 BITS = {"int8": 8, "int4": 4}
-FORMS = (FULL, HALF, *BITS)
-ONNX = "onnx"  # weights in the file of onnx_export.py
-_PLAIN_WEIGHTS, _PLAIN_TOKENIZER = "model.safetensors", "tokenizer.json"
 _CANDIDATES = (1.0, 1.06, 0.97, 0.94, 0.9, 0.86, 0.81, 0.76)  # starting scales, relative to that of the largest value
 _TOGETHER = 1 << 21  # values quantised at a time
 
@@ -82,30 +79,21 @@ def _fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
     return best, scales
 
 
-def check(weights: str, words: str | None = None) -> None:
-    """Raise ValueError for a form of weights that does not exist."""
-    for form, choices in ((weights, (*FORMS, ONNX)), (words or FULL, FORMS)):
-        if form not in choices:
-            raise ValueError(f"weights in {form!r} are not known; {nearest(form, choices)}")
-    if weights == ONNX and words == HALF:
-        raise ValueError("words in float16 can't be written to ONNX; use float32, int8 or int4")
-
-
 def pack(folder: Path, weights: str, words: str | None = None) -> None:
     """Replace the weights and tokenizers in a model folder and the folders inside it by packed ones.
 
-    weights   form of the matrices of encoders, one of `FORMS`
+    weights   form of the matrices of encoders: float32, float16, int8 or int4
     words     form of the word tables; None: that of `weights`
 
     Raises EncoderError for a folder without weights, and for weights that are not finite.
     """
-    files = sorted(folder.rglob(_PLAIN_WEIGHTS))
+    files = sorted(folder.rglob(PLAIN_WEIGHTS))
     if not files:
         raise EncoderError(f"{folder}: has no weights to convert")
     for file in files:
-        of_encoder = (file.parent / _PLAIN_TOKENIZER).is_file()  # the others are layers after the pooling
+        of_encoder = (file.parent / PLAIN_TOKENIZER).is_file()  # the others are layers after the pooling
         _pack_weights(file, weights if of_encoder else HALF, words or weights)
-    for file in sorted(folder.rglob(_PLAIN_TOKENIZER)):
+    for file in sorted(folder.rglob(PLAIN_TOKENIZER)):
         compress_tokenizer(file)
 
 
@@ -135,5 +123,6 @@ def _pack_weights(file: Path, weights: str, words: str) -> None:
                 raise EncoderError(f"{file}: {name}: {error}") from error
             packed[name] = integers
             facts[name] = {"columns": values.shape[-1], "unit": unit}
-    save_file(packed, file.with_name(WEIGHTS), metadata={"format": "pt", "isoglot": json.dumps(facts)})
+    # With two entries of metadata, whose order is random in each process, equal models would be different files.
+    save_file(packed, file.with_name(WEIGHTS), metadata={"isoglot": json.dumps(facts)})
     file.unlink()

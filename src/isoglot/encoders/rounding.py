@@ -24,7 +24,7 @@ _encoders: WeakKeyDictionary[Encoder, tuple[object, Encoder]] = WeakKeyDictionar
 _lock = threading.Lock()
 
 
-def state_of(weight: Tensor) -> tuple[int, int, torch.dtype]:
+def read_state(weight: Tensor) -> tuple[int, int, torch.dtype]:
     """The memory of a weight and the count of changes made in it.
 
     PyTorch does not count those of fused optimizers, nor on CUDA those of operations on lists (`torch._foreach_lerp_`):
@@ -51,7 +51,7 @@ def round_weights(*weights: Tensor) -> Tensor:
         if key not in joined:
             joined[key] = torch.cat(weights).to(dtype)
         return joined[key]
-    state = [dtype, *map(state_of, weights)]
+    state = [dtype, *map(read_state, weights)]
     with _lock:
         entry = _weights.get(first)
         if entry is None or entry[0] != state:
@@ -87,7 +87,7 @@ def for_inference(encoder: Encoder, precision: str) -> Encoder:
     is_rounding = precision == "bfloat16" and kind in _CASTING
     if not is_rounding and kind == "cpu":
         return encoder
-    state = [is_rounding, encoder.training, *map(state_of, encoder.parameters())]
+    state = [is_rounding, encoder.training, *map(read_state, encoder.parameters())]
     with _lock:
         entry = _encoders.get(encoder)
         if entry is None or entry[0] != state or any(weight.grad is not None for weight in encoder.parameters()):

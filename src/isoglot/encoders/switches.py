@@ -1,4 +1,6 @@
-"""Switches of PyTorch that are the whole process's, turned while threads compute: TF32 and the attention of cuDNN."""
+"""Switches that are the whole process's: TF32 and the attention of cuDNN, turned while threads compute, and what
+transformers prints.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +46,7 @@ def _choose_tf32(value: bool | str) -> None:
     setattr(torch.backends.cuda.matmul, "fp32_precision" if isinstance(value, str) else "allow_tf32", value)
 
 
+_quiet = threading.RLock()
 tf32 = Switch(_tf32_choice, _choose_tf32, True)
 _attention = Switch(torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp, False)
 
@@ -69,3 +72,23 @@ def full_precision() -> Iterator[None]:
             yield
         finally:
             _choose_tf32(before)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence progress bars and reports of transformers; relevant problems are raised as errors.
+
+    One thread at a time, since these settings are of the whole process.
+    """
+    from transformers.utils import logging
+
+    with _quiet:
+        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()

@@ -10,8 +10,7 @@ import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -27,11 +26,11 @@ from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert, Config, compile_layers
 from isoglot.encoders.int8 import quantize
-from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
+from isoglot.encoders.layers import Dense, write_layer_mean, write_weights
 from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.rounding import for_inference
-from isoglot.encoders.switches import attending
+from isoglot.encoders.switches import attending, quiet
 from isoglot.model import Model, layout
 from isoglot.model.tokenizer import SavedTokenizer, add_prompt, disable_extras, tokenize_rows
 
@@ -134,7 +133,6 @@ class TransformerEncoder(Encoder):
         self.dim = projections[-1].linear.out_features if projections else self.hidden
         self.head = _head(self.hidden, seed) if head == "tanh" else None
         self.pad = int(tokenizer.pad_token_id or 0)
-        self._keeps_bfloat16: bool | None = None
         self.adapter: adapters.Attached | None = None
         self.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
         if compile:
@@ -213,18 +211,16 @@ class TransformerEncoder(Encoder):
             output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
         return output.hidden_states if layered else (output.last_hidden_state,), mask
 
-    @property
+    @cached_property
     def keeps_bfloat16(self) -> bool:
         """Whether vectors in bfloat16 keep their direction, measured once on sentences in six languages.
 
         A small difference of large states, such as the whitened first token of some models, is lost in bfloat16, and
         nothing but the vectors shows which models have one.
         """
-        if self._keeps_bfloat16 is None:
-            encode = partial(self.encode, _SENTENCES, normalize_embeddings=True)
-            cosines = np.einsum("nd,nd->n", encode(precision="float32"), encode(precision="bfloat16"))
-            self._keeps_bfloat16 = bool(cosines.min() >= _LEAST_COSINE)
-        return self._keeps_bfloat16
+        encode = partial(self.encode, _SENTENCES, normalize_embeddings=True)
+        cosines = np.einsum("nd,nd->n", encode(precision="float32"), encode(precision="bfloat16"))
+        return bool(cosines.min() >= _LEAST_COSINE)
 
     def at(self, precision: str) -> Model:
         """The encoder or its copy for inference, or its graph in int8."""
@@ -240,8 +236,11 @@ class TransformerEncoder(Encoder):
         An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
         """
         merged = adapters.merge_adapters(self.backbone)
-        with nullcontext() if isinstance(merged, Bert) else layout.quiet():
-            merged.save_pretrained(folder)
+        if isinstance(merged, Bert):
+            write_weights(folder, merged.state_dict())
+        else:
+            with quiet():
+                merged.save_pretrained(folder)
         self.write_settings(folder, name=name)
         if self.adapter is not None and self.origin:
             unchanged = {key: getattr(self, key) for key in ("pooling", "max_length", "prompt", "prompts", "layers")}
@@ -250,24 +249,24 @@ class TransformerEncoder(Encoder):
 
     def write_settings(self, folder: Path, *, name: str | None = None) -> None:
         """Write all files of a saved model but the weights of the backbone."""
+        kinds = [("Transformer", "")]
+
+        def add(kind: str, ending: str) -> Path:
+            kinds.append((kind, f"{len(kinds)}_{ending}"))
+            return folder / kinds[-1][1]
+
         layered = self.pooling in FIRST_LAYER
-        kinds = [("Transformer", ""), *([("WeightedLayerPooling", "1_Layers")] if layered else [])]
-        kinds += [("Pooling", f"{len(kinds)}_Pooling")]
-        for _ in self.projections:
-            kinds += [("Dense", f"{len(kinds)}_Dense")]
+        if layered:
+            depth = int(self.backbone.config.num_hidden_layers)
+            write_layer_mean(add("WeightedLayerPooling", "Layers"), FIRST_LAYER[self.pooling], depth, self.hidden)
+        layout.write_pooling(add("Pooling", "Pooling"), "mean" if layered else self.pooling, self.hidden)
+        for projection in self.projections:
+            cast(Dense, projection).save(add("Dense", "Dense"))
         if self.normalizes:
-            kinds += [("Normalize", f"{len(kinds)}_Normalize")]
+            add("Normalize", "Normalize")
         self._write_config(folder)
         layout.write_tokenizer(folder, self.tokenizer, self.max_length, has_pooler=not self._lacks_pooler)
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
-        places = {kind: folder / path for kind, path in kinds}
-        layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
-        if layered:
-            depth = int(self.backbone.config.num_hidden_layers)
-            write_layer_mean(places["WeightedLayerPooling"], FIRST_LAYER[self.pooling], depth, self.hidden)
-        denses = [folder / path for kind, path in kinds if kind == "Dense"]
-        for place, projection in zip(denses, self.projections, strict=True):
-            write_dense(place, cast(Dense, projection))
 
     @property
     def _lacks_pooler(self) -> bool:

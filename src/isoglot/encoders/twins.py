@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, attribute_of
+from isoglot.encoders.base import Encoder, delegate
 from isoglot.encoders.transformer import TransformerEncoder
 
 
@@ -25,8 +25,8 @@ class Twins(Encoder):
     Raises ValueError for two encoders of different width or tokens, and for one with a layer used in training only.
     """
 
-    max_length = attribute_of("first", "second", name="max_length")
-    fingerprint = attribute_of("first", name="fingerprint")
+    max_length = delegate("first", "second", name="max_length")
+    fingerprint = delegate("first", name="fingerprint")
 
     def __init__(self, first: Encoder, second: Encoder) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import Model
 from isoglot.model.engine import check_texts
-from isoglot.model.tokenizer import SavedTokenizer, backend_of, tokenize_rows
+from isoglot.model.tokenizer import SavedTokenizer, backend_of, readable, tokenize_rows
 
 KINDS = ("Unigram", "WordPiece", "BPE")
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback
@@ -89,12 +89,12 @@ def trim(
     encoder = model.trainable()
     inner = inside(encoder)
     tokenizer, texts = backend_of(inner.tokenizer), check_texts(texts)
-    met, count = find_used(tokenizer, _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
+    used, count = find_used(tokenizer, _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
-    met |= find_used(tokenizer, [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
-    met |= set(range(min(first, tokenizer.get_vocab_size())))
-    trimmed, rows = cut_to(encoder, met, keep_characters=keep_characters)
+    used |= find_used(tokenizer, [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
+    used |= set(range(min(first, tokenizer.get_vocab_size())))
+    trimmed, rows = cut_to(encoder, used, keep_characters=keep_characters)
     result = Trimmed(trimmed, rows, tokenizer.get_vocab_size(), count, encoder.parameters_count, minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
         check(encoder, result, texts, progress=progress)
@@ -240,7 +240,7 @@ def find_used(
 
 def _unknown_words(tokenizer: Tokenizer, text: str, unknown: int) -> Iterator[str]:
     """The words of a text, after pre-tokenisation, that become the unknown token."""
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as `tokenize_rows` reads it
+    text = readable(text)  # as `tokenize_rows` reads it
     encoding = tokenizer.encode(text, add_special_tokens=False)
     for number, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
         if number == unknown:

@@ -1,8 +1,8 @@
 """The sets that tasks read: their parts below the data folder, the requested languages, and the command that downloads
 a set.
 
-Tasks use sets and splits; `isoglot.data.sets` handles files and layouts. Imported sets are kept in the cache folder, so
-a set is imported once. Test sets and users write codes of languages in different systems.
+Tasks use sets and splits; `isoglot.data.sets` handles files and layouts. Test sets and users write codes of languages
+in different systems.
 
 A task may have several sets. The first one is the default, with checksums in the catalogue if possible; the others add
 languages or replace it, as documented on the page of the task. A set in the folder of `data get` is read before other
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EvaluationError
 from isoglot.data.files import collect
 from isoglot.data.languages import among as among  # for the tasks
@@ -26,11 +25,6 @@ from isoglot.data.sets import DataSet, catalogue, command, find, present
 from isoglot.data.sets.importers import find_parts
 from isoglot.data.sets.normal import Part, Rows, read
 from isoglot.evaluation.base import BaseTask, Task
-
-
-def cache() -> Path:
-    """The cache folder of imported sets."""
-    return cache_folder() / "sets"
 
 
 @contextmanager
@@ -44,20 +38,19 @@ def reading(where: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A part of the set called `name`."""
+    """A part of a set, whose errors are those of a task."""
 
-    name: str
     part: Part
 
     def read(self, where: str) -> Rows:
         """Its rows, at least one. Raises `EvaluationError`; `where` (task, subset) opens the message."""
         with reading(where):
-            return read(self.name, self.part, cache=cache())
+            return read(self.part)
 
 
 def in_memory(subset: str, rows: Rows) -> Source:
     """Rows that were not read from a file, in the place of those of a set."""
-    return Source("", Part("test", subset, (), (), lambda: rows))
+    return Source(Part("test", subset, (), (), lambda: rows))
 
 
 def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False) -> dict[tuple[str, str], Source]:
@@ -71,7 +64,7 @@ def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False)
             break
         with reading(task):
             for key, part in find_parts(name, data).items():
-                parts_of_sets.setdefault(key, Source(name, part))
+                parts_of_sets.setdefault(key, Source(part))
                 collect(part.files)
     return parts_of_sets
 

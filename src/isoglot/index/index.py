@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, overload
@@ -17,22 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.errors import CorpusError, IsoglotError, OutputError, SearchError, quote
+from isoglot.core.errors import IsoglotError, OutputError, SearchError, quote
 from isoglot.core.progress import Progress, Report
 from isoglot.data.files import atomic_folder, check_output, exclusive
 from isoglot.data.formats import format_of
-from isoglot.data.languages import canonical_list, matches
-from isoglot.data.store import write_rows
+from isoglot.data.languages import canonical_list
 from isoglot.data.vectors import not_finite
 from isoglot.data.vectors import unit as normalized
 from isoglot.index import structures
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_lists, encode_queries
 from isoglot.index.scale import Scale, measure
-from isoglot.index.store import VECTORS, Files, Sentence, Store, Structure, is_index
-from isoglot.index.table import Rows, Table, Vectors
-from isoglot.index.units import Unit, clean, content_of, group, make_sentences
-from isoglot.index.view import View
+from isoglot.index.storage import Folder, Memory
+from isoglot.index.store import Files, Sentence, Store, is_index
+from isoglot.index.table import Rows, Vectors
+from isoglot.index.units import Unit, clean, digest_content, group, make_sentences
+from isoglot.index.view import Hit, View, with_equal_text
 from isoglot.model import Model, load
 from isoglot.model.base import readable, texts_or_vectors
 from isoglot.search import faiss_index
@@ -43,36 +42,9 @@ _Codes = str | Collection[str]  # of languages
 
 FLAT = "flat"
 KINDS = (FLAT, *faiss_index.KINDS)
-_OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.(faiss|parts)(\.[0-9a-f]{8}\.tmp)?")
 _SHARE = re.compile(r"[01]\.\d+")
 _WASTE = 1024  # deleted rows that are left where they are
 _EXPORTED = 4096  # rows of a row group of Parquet
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """An entry of an index: its sentence that is nearest to the query, and another side of it, or its translation.
-
-    score        cosine of the sentence with the query
-    text         the sentence
-    language     its language code
-    id           id of the entry; of several entries with equal sentences and translations, of the first
-    translation  the other side, if there is one, and `translation_language`, `und` if it is not known
-    row          row of the sentence's vector, as for `Index.vectors`, until entries are changed
-    percent      what the score means: 100 for an equal vector or text, 50 for a score that one in ten sentences has
-                 with its nearest unrelated one, near 0 for most unrelated ones; see `isoglot.index.Scale`
-    count        number of entries with equal sentences and translations
-    """
-
-    score: float
-    text: str
-    language: str
-    id: str
-    translation: str | None
-    translation_language: str
-    row: int
-    percent: float
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +63,6 @@ class _Changes:
     sentences  added as rows, each with the content of its unit in `contents`
     copied     their places whose vectors are those of rows of the index, by place; the others are encoded
     deleted    rows that are deleted
-    new        ids that must not be in the index
     counts     sentences by what they are: new, known, updated
     """
 
@@ -99,7 +70,6 @@ class _Changes:
     contents: list[int] = field(default_factory=list)
     copied: dict[int, int] = field(default_factory=dict)
     deleted: list[int] = field(default_factory=list)
-    new: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -126,10 +96,8 @@ class Index:
         self.folder, self.origin, self.store = store.folder, store.origin, store
         self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
         self._adding = threading.Lock()  # for threads, which wait; `exclusive` rejects another process
-        self._memory = np.empty((0, store.origin.dim), np.float32)  # without a folder: vectors, with room to grow
-        self._structures: dict[Structure | None, Any] = {None: None}  # the newest FAISS structure
-        self._languages: tuple[tuple[int, int], dict[str, int], NDArray[np.int32]] | None = None
-        self._scale: tuple[str | tuple[int, int], Scale] | None = None
+        self._storage = Memory(store.origin.dim) if store.folder is None else Folder(store.folder, store.origin.dim)
+        self._scale: tuple[View, Scale] | None = None
         self._coding: structures.Coding | None = None
         try:
             self._load()
@@ -189,9 +157,9 @@ class Index:
         place = None if folder is None else Path(folder)
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
-        with _locked(place):
+        with _lock(place):
             chosen = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
-            encoder, origin, is_present = cls._origin_of(place, model, chosen, device)
+            encoder, origin, is_present = cls._open_model(place, model, chosen, device)
             check_kind(kind or FLAT, encoder.dim)
             first = list(islice(items, 1))  # find wrong files and arguments before the folder is bound to the model
             store = Store(place) if is_present else Store.create(place, origin, kind or FLAT)
@@ -210,7 +178,7 @@ class Index:
         return index
 
     @classmethod
-    def _origin_of(
+    def _open_model(
         cls, folder: Path | None, model: Model | str | Path, settings: dict[str, str | None], device: str
     ) -> tuple[Model, Origin, bool]:
         """The encoder, its record for the index, and whether the folder already contains an index built with it.
@@ -219,24 +187,20 @@ class Index:
         """
         if isinstance(model, Model) and any(settings[name] is not None for name in ("prompt", "pooling")):
             raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
-        present = None
         if folder is not None and cls.exists(folder):
-            with cls.open(folder) as before:
-                present = before.origin
+            with cls.open(folder) as present:
+                origin = present.origin
             for name, value in settings.items():
-                if value is not None and value != (used := getattr(present, name)):
+                if value is not None and value != (used := getattr(origin, name)):
                     raise SearchError(f"{folder}: was made with {name} {used!r}, not {value!r}; leave this option out")
-                settings[name] = getattr(present, name)
-        encoder, name = model, ""
-        if not isinstance(encoder, Model):
-            name = str(encoder)
-            encoder = load(encoder, pooling=settings["pooling"], prompt=settings["prompt"], device=device)
-        if present is not None:
-            present.require(encoder, name or "this encoder")
-            return encoder, present, True
-        if not name:
-            settings["prompt"] = encoder.prompt or None
-        return encoder, Origin.of(encoder, name, **settings), False
+            if not isinstance(model, Model):
+                return origin.load(str(model), device=device), origin, True
+            origin.require(model, "this encoder")
+            return model, origin, True
+        if isinstance(model, Model):
+            return model, Origin.of(model, prompt=model.prompt or None, query_prompt=settings["query_prompt"]), False
+        encoder = load(model, pooling=settings["pooling"], prompt=settings["prompt"], device=device)
+        return encoder, Origin.of(encoder, str(model), **settings), False
 
     @classmethod
     @check_arguments()
@@ -257,7 +221,7 @@ class Index:
         """A new, empty index, for vectors that are made elsewhere (`add_vectors`)."""
         check_kind(kind, origin.dim)
         place = None if folder is None else Path(folder)
-        with _locked(place):
+        with _lock(place):
             return cls(Store.create(place, origin, kind), model)
 
     @staticmethod
@@ -281,8 +245,8 @@ class Index:
         return files.rows - files.deleted
 
     def __repr__(self) -> str:
-        where = "in memory" if self.folder is None else str(self.folder)
-        return f"<Index of {len(self):,} sentences, {self.kind}, {where}>"
+        place = "in memory" if self.folder is None else str(self.folder)
+        return f"<Index of {len(self):,} sentences, {self.kind}, {place}>"
 
     @property
     def kind(self) -> str:
@@ -326,7 +290,7 @@ class Index:
         if kind is not None:
             check_kind(kind, self.origin.dim)  # not after sentences were added
         items = make_sentences(sentences, languages, translations, translation_languages, ids)
-        with self._adding, _locked(self.folder):
+        with self._adding, _lock(self.folder):
             return self._add(items, kind, progress, replacing=False)
 
     @check_arguments(sentences="pass a list of sentences")
@@ -346,7 +310,7 @@ class Index:
         whole or not at all. Raises `SearchError` for an id that is passed twice with other content.
         """
         items = make_sentences(sentences, languages, translations, translation_languages, ids)
-        with self._adding, _locked(self.folder):
+        with self._adding, _lock(self.folder):
             return self._add(items, None, progress, replacing=True)
 
     @check_arguments()
@@ -356,7 +320,7 @@ class Index:
         Raises `SearchError` for an id that is not in the index.
         """
         wanted = [ids] if isinstance(ids, str) else [*dict.fromkeys(map(str, ids))]
-        with self._adding, _locked(self.folder):
+        with self._adding, _lock(self.folder):
             units = self.store.by_id([readable(key) for key in wanted])
             if (missing := next((key for key in wanted if readable(key) not in units), None)) is not None:
                 raise SearchError(f"{self.store.name}: contains no entry with the id {missing!r}; nothing was deleted")
@@ -376,44 +340,45 @@ class Index:
         *,
         replacing: bool,
     ) -> Added:
-        # A piece, what it changes, and whether it was compared with the index before others were added.
-        waiting = deque[tuple[list[Unit], _Changes, bool]]()
         units, first = group(sentences), self.store.files().rows
+        waiting = deque[tuple[list[Unit], _Changes]]()  # pieces that are being encoded, and what they change
+        unwritten: dict[str, Unit] = {}  # their units by id: the index does not have them yet
 
         def texts() -> Iterator[list[str]]:
             while piece := next_piece(units):
-                waiting.append((piece, self._changes(piece, first, replacing), bool(waiting)))
-                yield [one.text for one in waiting[-1][1].encoded]
+                changes = self._compare(piece, unwritten, first, replacing)
+                waiting.append((piece, changes))
+                yield [one.text for one in changes.encoded]
 
         counts = Counter[str]()
-        for rows in encoding(self.origin, texts()) if encoding else encode_lists(self.model, texts()):
-            piece, changes, ahead = waiting.popleft()
-            now = self._changes(piece, first, replacing) if ahead else changes
-            if len(now.encoded) != len(changes.encoded):  # some are in the index by now
-                places = {one: place for place, one in enumerate(changes.encoded)}
-                rows = rows[[places[one] for one in now.encoded]]
-            if now.sentences or now.deleted:
-                self._apply(now, rows)
-            counts += now.counts
+        for vectors in encoding(self.origin, texts()) if encoding else encode_lists(self.model, texts()):
+            piece, changes = waiting.popleft()
+            if changes.sentences or changes.deleted:
+                self._apply(changes, vectors)
+            for unit in piece:
+                unwritten.pop(unit.id, None)
+            counts += changes.counts
             if progress is not None:
                 progress(counts.total(), None)
         self._compact()
         self.restructure(kind)
         return Added(counts["new"], counts["known"], counts["updated"])
 
-    def _changes(self, piece: Sequence[Unit], first: int, replacing: bool) -> _Changes:
-        """What a piece changes. An entry with rows from `first` on is one that this call has added or replaced."""
-        changes, seen = _Changes(), dict[str, Unit]()
+    def _compare(self, piece: Sequence[Unit], unwritten: dict[str, Unit], first: int, replacing: bool) -> _Changes:
+        """What a piece changes in the index with the units that are not written yet, to which its own are added.
+
+        An entry with rows from `first` on is one that this call has added or replaced.
+        """
+        changes = _Changes()
         entries = self.store.by_id([unit.id for unit in piece])
         for unit in piece:
             rows, size = entries.get(unit.id, {}), len(unit.sentences)
-            earlier = seen.setdefault(unit.id, unit)
+            earlier = unwritten.setdefault(unit.id, unit)
             before = earlier.sentences if earlier is not unit else tuple(rows.values())
             if {*before} == {*unit.sentences}:
                 changes.counts["known"] += size
             elif not before:
                 changes.counts["new"] += size
-                changes.new.append(unit.id)
                 changes.add(unit)
             elif not replacing or earlier is not unit or max(rows) >= first:
                 raise SearchError(f"{self.store.name}: {_conflict(before, unit.sentences, replacing=replacing)}")
@@ -434,12 +399,16 @@ class Index:
         Raises `SearchError` for an id that is in use, `ValueError` for vectors of another shape or not finite, and
         `OutputError` where the disk is full; the index is then as it was before.
         """
-        changes = _Changes()
+        changes, counts = _Changes(), Counter[str]()
         for key, run in groupby((clean(one, at) for at, one in enumerate(sentences)), key=lambda one: one.id):
             unit = (*run,)
-            changes.add(Unit(key, unit, content_of(unit)))
-            changes.new.append(key)
-        self._apply(changes, vectors)
+            changes.add(Unit(key, unit, digest_content(unit)))
+            counts[key] += 1
+        with self._adding, _lock(self.folder):
+            repeated = (key for key, count in counts.items() if count > 1)
+            if (taken := next(chain(self.store.by_id([*counts]), repeated), None)) is not None:
+                raise SearchError(f"{self.store.name}: the id {taken!r} is in use; ids must differ")
+            self._apply(changes, vectors)
 
     def _apply(self, changes: _Changes, vectors: Vectors) -> None:
         """Write changes, with the vectors of the sentences that are encoded, in one transaction."""
@@ -455,18 +424,15 @@ class Index:
             table[np.setdiff1d(np.arange(len(table)), [*changes.copied])] = computed
         try:
             with self.store.writing() as before:
-                self._sweep(before)
-                repeated = [key for key, count in Counter(changes.new).items() if count > 1]
-                if taken := [*self.store.by_id(changes.new), *repeated]:
-                    raise SearchError(f"{self.store.name}: the id {taken[0]!r} is in use; ids must differ")
+                self._storage.sweep(before)
                 if changes.deleted:
                     self.store.delete(changes.deleted)
                 if changes.sentences or not changes.deleted:
                     self.store.add(changes.sentences, changes.contents, before.rows)
-                    self._write(before, table)
+                    self._storage.write(before.vectors, before.rows, table)
         except BaseException as error:
-            with suppress(IsoglotError):
-                self._cut()
+            with suppress(IsoglotError), self.store.writing() as now:
+                self._storage.cut(now.vectors, now.rows)
             if isinstance(error, OutputError):
                 unchanged = f"the {self._view.files.rows:,} sentences of this index are unchanged"
                 raise OutputError(f"{error}; {unchanged}") from error
@@ -486,20 +452,22 @@ class Index:
                 self._load(now)
                 structure, earlier = None, now.approximate if wanted == self.kind else None
                 if wanted != FLAT and now.rows:
-                    structure = self._make_structure(wanted, self._view.table, now.changes, earlier)
+                    structure = self._storage.make_structure(
+                        wanted, self._view.table, now.changes, self._coding, earlier
+                    )
                 if earlier is None:
                     self.store.set_value("recall", "")
                 self.store.set_approximate(structure, wanted)
             self._load()
         view, values, size = self._current(), dict[str, str](), len(self)
-        before = self._scale_of(view).size if view.files.scale else 0
+        before = self._find_scale(view).size if view.files.scale else 0
         has_grown = not 0.75 * before < size < 1.25 * before  # or shrunk
         if size and has_grown and (scale := self._measure(view)):
             values["scale"] = scale.as_json()
         if view.structure is not None and (has_grown or self.recall is None):
             values["recall"] = f"{view.measure_recall():.3f}"
         with self.store.writing() as now:  # a writer that was killed leaves files, even if nothing is left to add
-            self._sweep(now)
+            self._storage.sweep(now)
             for key, value in values.items():
                 self.store.set_value(key, value)
         if values:
@@ -517,15 +485,14 @@ class Index:
 
     def _measure(self, view: View) -> Scale | None:
         encoder = self._model if isinstance(self._model, Model) else None
-        return measure(view.table, self._language_numbers(view.files)[1], self.store.contents, encoder)
+        return measure(view.table, view.languages[1], self.store.contents, encoder)
 
-    def _scale_of(self, view: View) -> Scale:
+    def _find_scale(self, view: View) -> Scale:
         """What scores mean, as it is saved, or measured now."""
-        state = view.files.scale or (view.files.rows, view.files.changes)
-        if self._scale is None or self._scale[0] != state:
+        if self._scale is None or self._scale[0] is not view:
             text = view.files.scale
             scale = Scale.from_json(text, self.store.name) if text else self._measure(view)
-            self._scale = state, scale or Scale(0, 0.0, 0.5)
+            self._scale = view, scale or Scale(0, 0.0, 0.5)
         return self._scale[1]
 
     @overload
@@ -579,29 +546,14 @@ class Index:
         place = str(self._model.device) if isinstance(self._model, Model) else self._device
         while True:
             view = self._current()
-            within = view
-            if codes or without:  # searched exactly
-                within = replace(view, structure=None, covered=0, live=self._rows_in(codes, without, view.files))
-            nearest_rows = within.find(table, k, effort, self.store.contents, place)
-            scale = self._scale_of(view)
+            searched = view.select(codes, without) if codes or without else view
+            nearest_rows = searched.find(table, k, effort, place)
+            scale = self._find_scale(view)
             with self.store.reading(view.files.changes) as is_same:
                 if is_same:
-                    hits = self._hits(nearest_rows, scale)
+                    hits = view.hits(nearest_rows, scale)
                     return hits if texts is None else [*map(with_equal_text, texts, hits)]
             self._load()  # rows were changed meanwhile
-
-    def _hits(self, results: Sequence[tuple[NDArray[Any], Rows]], scale: Scale) -> list[list[Hit]]:
-        every = sorted({row for _, rows in results for row in rows.tolist()})
-        sentences, contents = self.store.by_row(every), self.store.contents(every)
-        counts = self.store.counts(sorted({*contents.values()}))
-        hits: list[list[Hit]] = []
-        for scores, rows in results:
-            hits.append([])
-            for score, percent, row in zip(*map(np.ndarray.tolist, (scores, scale.percent(scores), rows)), strict=True):
-                of, count = sentences[row], counts.get(contents.get(row, 0), 1)  # removed meanwhile: itself
-                shown_with = of.translation, of.translation_language
-                hits[-1].append(Hit(score, of.text, of.language, of.id, *shown_with, row, percent, count))
-        return hits
 
     @check_arguments()
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
@@ -664,7 +616,7 @@ class Index:
     ) -> Iterator[tuple[list[Sentence], list[int], Vectors]]:
         """The sentences of one moment, their contents and vectors; later ones are left out."""
         view = self._current()
-        rows = view.live_rows
+        rows = np.flatnonzero(view.live)
         for start in range(0, len(rows), size):
             some = rows[start : start + size].tolist()
             with self.store.reading(view.files.changes) as is_same:
@@ -678,7 +630,8 @@ class Index:
     def _compact(self) -> None:
         """Write a file of vectors without the deleted rows, if more than half of all rows are deleted.
 
-        Where too few are left to train the FAISS structure, or the disk is full, everything stays as it is.
+        Where too few are left to train the FAISS structure, or the disk is full, everything stays as it is, and
+        `restructure` removes the unfinished file.
         """
         files = self._view.files
         if files.deleted < _WASTE or 2 * files.deleted <= files.rows:
@@ -686,91 +639,16 @@ class Index:
         name = f"vectors-{files.changes + 1}.npy"
         with suppress(ValueError, OutputError), self.store.writing() as now:
             self._load(now)
-            rows = self._view.live_rows
+            rows = np.flatnonzero(self._view.live)
             self.store.renumber(rows.tolist(), name)
-            if self.folder is None:
-                memory = self._view.table[rows]
-                table = Table(memory)
-            else:
-                for start in range(0, len(rows), tables.ROWS):
-                    write_rows(self.folder / name, start, self._view.table[rows[start : start + tables.ROWS]])
-                table = Table.open(self.folder / name, len(rows), self.origin.dim)
+            for start in range(0, len(rows), tables.ROWS):
+                self._storage.write(name, start, self._view.table[rows[start : start + tables.ROWS]])
             structure = None
             if self.kind != FLAT and len(rows):
-                structure = self._make_structure(self.kind, table, now.changes + 1)
+                table = self._storage.open(name, len(rows))
+                structure = self._storage.make_structure(self.kind, table, now.changes + 1, self._coding, None)
             self.store.set_approximate(structure, self.kind)
-            if self.folder is None:
-                self._memory = memory
         self._load()
-        if self.folder is not None and self._view.files.vectors != name:
-            (self.folder / name).unlink(missing_ok=True)
-
-    def _make_structure(self, kind: str, table: Table, changes: int, earlier: Structure | None = None) -> Structure:
-        """A FAISS structure over all rows of a table, which continues an earlier one if there is one."""
-        name = re.sub("[^0-9A-Za-z]+", "-", kind) + (f"-{changes}" if changes else "") + f"-{len(table)}.faiss"
-        if self.folder is None:
-            copy = faiss_index.faiss_module().clone_index(self._structures[earlier]) if earlier else None
-            record = Structure(name, len(table), 0, None)
-            self._structures = {None: None, record: structures.make(kind, table, copy)}
-            return record
-        path = self.folder / "faiss" / name
-        copy = structures.open_structure(path.with_name(earlier.name), earlier, table.shape[1]) if earlier else None
-        return structures.write(path, kind, table, self._coding, copy)
-
-    def _rows_in(self, languages: Collection[str], without: Collection[str], files: Files) -> NDArray[np.bool_]:
-        numbers, language_of_rows = self._language_numbers(files)
-        included = [code for code in numbers if not languages or matches(code, languages)]
-        wanted = [numbers[code] for code in included if not matches(code, without)]
-        mask: NDArray[np.bool_] = np.isin(language_of_rows, wanted)
-        return mask
-
-    def _language_numbers(self, files: Files) -> tuple[dict[str, int], NDArray[np.int32]]:
-        """A number for each language, and the number of every row's language, -1 where it is deleted."""
-        state = (files.rows, files.changes)
-        if self._languages is None or self._languages[0] != state:
-            self._languages = (state, *self.store.language_of_rows(files.rows))
-        return self._languages[1:]
-
-    def _write(self, before: Files, vectors: Vectors) -> None:
-        """Write vectors after those that are there; they count when the transaction is committed."""
-        first, needed = before.rows, before.rows + len(vectors)
-        if self.folder is None:
-            if needed > len(self._memory):
-                memory = np.empty((max(needed, 2 * first), vectors.shape[1]), np.float32)
-                memory[:first] = self._memory[:first]
-                self._memory = memory
-            self._memory[first:needed] = vectors
-        else:
-            try:
-                write_rows(self.folder / before.vectors, first, vectors)
-            except CorpusError as error:
-                raise SearchError(f"{self.folder / before.vectors}: is truncated; make the index again") from error
-        self.store.set_value("rows", str(needed))
-
-    def _cut(self) -> None:
-        """Remove the vectors of an addition that failed: they take room, and don't count."""
-        if self.folder is None:
-            return
-        with self.store.writing() as now:
-            if (path := self.folder / now.vectors).exists():
-                if now.rows:
-                    write_rows(path, now.rows, np.empty((0, self.origin.dim), np.float32))
-                else:
-                    path.unlink()
-
-    def _sweep(self, files: Files) -> None:
-        """Remove files that were replaced, or that a killed writer has left; nobody else writes now."""
-        if self.folder is None:
-            return
-        structure = files.approximate.name if files.approximate is not None else None
-        files_of_faiss = (path for path in (self.folder / "faiss").glob("*") if _OURS.fullmatch(path.name))
-        others = [path for path in files_of_faiss if path.name != structure]
-        if files.changes:
-            vectors = (path for path in self.folder.glob("vectors*.npy") if VECTORS.fullmatch(path.name))
-            others += (path for path in vectors if path.name != files.vectors)
-        for path in others:
-            with suppress(PermissionError):  # Windows keeps what another process has open
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _current(self) -> View:
         """The view, anew if others have written since."""
@@ -779,32 +657,23 @@ class Index:
         return self._view
 
     def _load(self, files: Files | None = None) -> None:
-        tried, dim = None, self.origin.dim
+        tried = None
         while True:
             current = files or self.store.files()
             try:
-                vectors = self._memory[: current.rows]
-                table = Table.open(self.folder / current.vectors, current.rows, dim) if self.folder else Table(vectors)
-                covered = current.approximate.rows if current.approximate else 0
-                live = np.ones(current.rows, np.bool_) if current.deleted else None
-                if live is not None:
-                    live[self.store.find_deleted()] = False
-                self._view = View(current, table, self._structure(current.approximate), covered, live)
+                table = self._storage.open(current.vectors, current.rows)
+                structure = self._storage.open_structure(current.approximate)
+                live = np.ones(current.rows, np.bool_)
+                live[self.store.find_deleted(current.rows)] = False
+                self._view = View(self.store, current, table, structure, live)
                 return
             except FileNotFoundError as error:  # replaced since the list was read; read the new list
                 if current == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
                 tried = current
 
-    def _structure(self, record: Structure | None) -> Any:
-        """The FAISS structure, if there is one, read if it is another than before; see `open_structure`."""
-        if record not in self._structures and self.folder is not None and record is not None:
-            structure = structures.open_structure(self.folder / "faiss" / record.name, record, self.origin.dim)
-            self._structures = {None: None, record: structure}
-        return self._structures[record]
 
-
-def _locked(folder: Path | None) -> AbstractContextManager[None]:
+def _lock(folder: Path | None) -> AbstractContextManager[None]:
     """`exclusive`, for an index in a folder."""
     return nullcontext() if folder is None else exclusive(folder)
 
@@ -813,11 +682,6 @@ def check_kind(kind: str, dim: int) -> None:
     """Raise `ValueError` for an unknown kind."""
     if kind != FLAT:
         faiss_index.create(kind, 1 << 16, dim)
-
-
-def with_equal_text(query: str, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, those with the query's own text at 100 %: vectors of int8 depend a little on their batch."""
-    return [replace(hit, percent=100.0) if hit.text == query else hit for hit in hits]
 
 
 def next_piece(units: Iterator[Unit]) -> list[Unit]:

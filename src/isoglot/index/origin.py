@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, check_fields
 from isoglot.core.errors import EncoderError, SearchError
+from isoglot.core.processes import run_ahead
 from isoglot.model import load
 from isoglot.model.base import Model, encode
 from isoglot.model.loading import source_identity
@@ -39,21 +39,13 @@ class Origin:
     query_prompt: str | None = None
 
     @classmethod
-    def of(
-        cls,
-        encoder: Model,
-        name: str = "",
-        *,
-        pooling: str | None = None,
-        prompt: str | None = None,
-        query_prompt: str | None = None,
-    ) -> Origin:
+    def of(cls, encoder: Model, name: str = "", **settings: str | None) -> Origin:
         """The record of an encoder; `name` is made absolute if it is a folder, and defaults to where the
-        encoder was loaded from, or else its name.
+        encoder was loaded from, or else its name. `settings`: pooling, prompt and query_prompt.
         """
         name = name or encoder.origin or encoder.name or "model"
         full = str(Path(name).resolve()) if Path(name).is_dir() else name
-        return cls(full, source_identity(encoder), encoder.dim, pooling, prompt, query_prompt)
+        return cls(full, source_identity(encoder), encoder.dim, **settings)
 
     def load(self, model: str | None = None, *, device: str = "auto") -> Model:
         """The encoder, loaded by its name or from `model`. Raises `SearchError` if it is another one."""
@@ -95,9 +87,4 @@ def encode_lists(encoder: Model, lists: Iterable[list[str]]) -> Iterator[NDArray
         yield from (encode_sentences(encoder, each) for each in lists)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="encode") as pool:
-        waiting = deque[Future[NDArray[np.float32]]]()
-        for each in lists:
-            waiting.append(pool.submit(encode_sentences, encoder, each))
-            if len(waiting) > 1:
-                yield waiting.popleft().result()
-        yield from (each.result() for each in waiting)
+        yield from run_ahead(lambda texts: pool.submit(encode_sentences, encoder, texts).result, 2, lists)

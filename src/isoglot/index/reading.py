@@ -25,11 +25,11 @@ from typing import Any
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
+from isoglot.core.numbers import finite
 from isoglot.data import formats
 from isoglot.data.files import read_lines
 from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
-from isoglot.data.numbers import finite
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_moses
 from isoglot.data.readers.translations import read_tmx
@@ -97,6 +97,8 @@ def _of_row(row: Mapping[str, Any], path: str, line: int, codes: Sequence[str]) 
     if "text" in row:
         yield name, _plain(row, path, line, codes)
         return
+    if isinstance(key, str):
+        _check_id([*row], path, line)
     try:
         group = group_of({name: value for name, value in row.items() if name not in _IDS}, codes)
     except CorpusError as error:
@@ -126,6 +128,8 @@ def _versions(texts: Sequence[str], languages: Sequence[str]) -> list[Sentence]:
 
 def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -> Iterator[_Unit]:
     names, rows = formats.read_table(path, columns, implied=_match_mined)
+    if not columns:  # which say what `id` is
+        _check_id(names, path, 1)
     names = _header(names, path)
     for number, cells in rows:
         row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.strip()}
@@ -158,6 +162,13 @@ def _header(names: list[str], path: str) -> list[str]:
     if len(set(columns)) != len(columns):
         raise CorpusError(f"two columns have the same name: {', '.join(columns)}", file=path, line=1)
     return columns
+
+
+def _check_id(names: Sequence[str], path: str, line: int) -> None:
+    """Raise `CorpusError` where `id` may be the code of Indonesian: taken for ids, its sentences would be lost."""
+    if "id" in names and any(len(name) == 2 and is_language(name) for name in names if name != "id"):
+        problem = '"id" may be ids or Indonesian; call Indonesian ind, or beside ids write languages in three letters'
+        raise CorpusError(f"{problem}, such as eng", file=path, line=line)
 
 
 def _one(codes: Sequence[str], path: str) -> str:

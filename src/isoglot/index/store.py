@@ -189,7 +189,7 @@ class Store:
 
     def add(self, sentences: Sequence[Sentence], contents: Sequence[int], first: int) -> None:
         """Add sentences as rows `first` and on, each with the content of its unit; inside `writing`."""
-        codes = self._codes_with(code for one in sentences for code in (one.language, one.translation_language))
+        codes = self._number_languages(code for one in sentences for code in (one.language, one.translation_language))
         self._connection.executemany(
             "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
@@ -197,6 +197,7 @@ class Store:
                 for row, (one, content) in enumerate(zip(sentences, contents, strict=True), first)
             ),
         )
+        self.set_value("rows", str(first + len(sentences)))
 
     def delete(self, rows: Sequence[int]) -> None:
         """Delete sentences; their vectors stay until `renumber`; inside `writing`."""
@@ -214,7 +215,7 @@ class Store:
         self.set_value("rows", str(len(rows)))
         self.set_value("changes", str(self._changes() + 1))
 
-    def _codes_with(self, named: Iterable[str]) -> dict[str, int]:
+    def _number_languages(self, named: Iterable[str]) -> dict[str, int]:
         """The numbers of all languages, of new ones too, which are added; inside `writing`."""
         codes = self._codes()
         for code in dict.fromkeys(named):
@@ -224,7 +225,7 @@ class Store:
         return codes
 
     def set_value(self, key: str, value: str) -> None:
-        """Keep the number of `rows`, the table of the `scale`, or another value; inside `writing`."""
+        """Set the table of the `scale`, the `recall`, or another value; inside `writing`."""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def set_approximate(self, file: Structure | None, kind: str) -> None:
@@ -259,16 +260,16 @@ class Store:
 
     def contents(self, rows: Sequence[int]) -> dict[int, int]:
         """The content of the unit of each of these rows that is there."""
-        return dict(self._ask_for("SELECT row, content FROM sentences WHERE row IN ({})", rows))
+        return dict(self._ask_many("SELECT row, content FROM sentences WHERE row IN ({})", rows))
 
     def counts(self, contents: Sequence[int]) -> dict[int, int]:
         """How many ids have each of these contents."""
         query = "SELECT content, count(DISTINCT id) FROM sentences WHERE content IN ({}) GROUP BY content"
-        return dict(self._ask_for(query, contents))
+        return dict(self._ask_many(query, contents))
 
-    def find_deleted(self) -> list[int]:
-        """The deleted rows."""
-        return [row for (row,) in self._ask("SELECT row FROM deleted")]
+    def find_deleted(self, rows: int) -> list[int]:
+        """Those of the first `rows` rows that are deleted; of later ones, others may have deleted some meanwhile."""
+        return [row for (row,) in self._ask("SELECT row FROM deleted WHERE row < ?", (rows,))]
 
     def has_translations(self) -> bool:
         """Whether any sentence has a translation."""
@@ -286,9 +287,9 @@ class Store:
         """A number for each language, and the number (rows,) of every row's language, -1 where it is deleted."""
         numbers = np.full(rows, -1, np.int32)
         with self._asking() as connection:
-            asked = connection.execute("SELECT row, language FROM sentences WHERE row < ?", (rows,))
+            cursor = connection.execute("SELECT row, language FROM sentences WHERE row < ?", (rows,))
             try:
-                pairs = np.fromiter(asked, np.dtype([("row", np.int64), ("language", np.int32)]))
+                pairs = np.fromiter(cursor, np.dtype([("row", np.int64), ("language", np.int32)]))
                 numbers[pairs["row"]] = pairs["language"]
             except (ValueError, TypeError, OverflowError, IndexError) as error:  # not integers
                 self._fail("lacks languages of sentences", error)
@@ -299,16 +300,16 @@ class Store:
 
     def _select(self, column: str, keys: Sequence[Any]) -> Iterator[tuple[int, Sentence]]:
         query = (
-            "SELECT row, id, text, own.code, translation, other.code FROM sentences "
-            "JOIN languages AS own ON own.number = language "
-            f"JOIN languages AS other ON other.number = translation_language WHERE {column} IN ({{}})"
+            "SELECT row, id, text, of_text.code, translation, of_translation.code FROM sentences "
+            "JOIN languages AS of_text ON of_text.number = language "
+            f"JOIN languages AS of_translation ON of_translation.number = translation_language WHERE {column} IN ({{}})"
         )
-        for row, *values in self._ask_for(query, keys):
+        for row, *values in self._ask_many(query, keys):
             if not all(isinstance(values[at], str) for at in (0, 1, 2, 4)) or not isinstance(values[3], str | None):
                 self._fail(f"has no text as sentence {row}")
             yield row, Sentence(*values)
 
-    def _ask_for(self, query: str, keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    def _ask_many(self, query: str, keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """The answers for some keys, which stand for the braces of the query."""
         for start in range(0, len(keys), _ASKED):
             part = list(keys[start : start + _ASKED])

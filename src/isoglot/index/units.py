@@ -51,10 +51,10 @@ def group(sentences: Iterable[Sentence]) -> Iterator[Unit]:
         sides = {(one.language, one.text): one for one in islice(run, _MOST)}
         if next(run, None) is not None:
             raise SearchError(f"the id {key!r} has more than {_MOST:,} sentences; each entry needs its own id")
-        yield Unit(key, tuple(sides.values()), content_of(sides.values()))
+        yield Unit(key, tuple(sides.values()), digest_content(sides.values()))
 
 
-def content_of(sentences: Iterable[Sentence]) -> int:
+def digest_content(sentences: Iterable[Sentence]) -> int:
     """The `content` of a unit of these sentences."""
     sides = {(one.language, one.text) for one in sentences}
     sides |= {(one.translation_language, one.translation) for one in sentences if one.translation is not None}

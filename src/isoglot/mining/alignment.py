@@ -21,7 +21,7 @@ from isoglot.data.splitting import splitter
 from isoglot.mining import formats
 from isoglot.mining.formats import Languages, MinedPair, PairList
 from isoglot.mining.path import Runs, align_runs
-from isoglot.mining.sentences import Source, read_sentences, side_argument
+from isoglot.mining.sentences import Source, check_side, read_sentences
 from isoglot.model import Model, load
 
 MOST = 4  # sentences in one alignment
@@ -135,13 +135,13 @@ def align(
     count sentences. Blank sentences are left out. Raises `TypeError` and `ValueError` for wrong arguments, and
     `IsoglotError`s for files and models.
     """
-    given = [side_argument(name, side, _EXAMPLE) for name, side in zip(NAMES, (source, target), strict=True)]
+    given = [check_side(name, side, _EXAMPLE) for name, side in zip(NAMES, (source, target), strict=True)]
     files = [str(side) for side in given if isinstance(side, Path)]
     formats.check_format(format or "tsv")
     if skip == np.inf:
         raise ValueError("skip is infinite; pass a number, such as 1")
-    pair = formats.languages_argument(languages, 2)
-    pair = pair or formats.languages_of(Path(output) if output else None, files if len(files) == 2 else [])
+    pair = formats.check_languages(languages, 2)
+    pair = pair or formats.guess_languages(Path(output) if output else None, files if len(files) == 2 else [])
     with ExitStack() as stack:
         if output is not None:
             inputs = [model if isinstance(model, str | Path) else None, *files]

@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, nearest, quote
+from isoglot.core.numbers import whole
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, exclusive, read_lines
 from isoglot.data.formats import SUFFIXES, one_line, write_table
 from isoglot.data.languages import canonical_list
-from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import language_in_name, pair_in_name
 from isoglot.data.tmx import Unit, write_tmx
 from isoglot.mining.sentences import ABSENT, Side, is_file
@@ -112,7 +112,7 @@ class PairList(Sequence[PairT]):
         Raises `OutputError` for a file that can't be written, `ValueError` for an unknown format or missing languages.
         """
         target = Path(path)
-        pair = languages_argument(languages, 2) or self.languages or languages_of(target, [])
+        pair = check_languages(languages, 2) or self.languages or guess_languages(target, [])
         with open_output(target, format, pair, ids=ids, inputs=self._inputs()) as (write_pairs, _):
             write_pairs(self)
         return target
@@ -138,7 +138,7 @@ def open_output(
         yield partial(write, path, form, languages=languages, ids=ids), files
 
 
-def languages_argument(languages: str | Sequence[str] | None, sides: int) -> Languages:
+def check_languages(languages: str | Sequence[str] | None, sides: int) -> Languages:
     """The languages of both sides; one is enough for one side."""
     given = [code.strip() for code in languages.split(",")] if isinstance(languages, str) else [*(languages or ())]
     given = [code for code in given if code]
@@ -166,7 +166,7 @@ def format_of(path: Path) -> str:
     return formats.format_of(path, {**SUFFIXES, ".txt": "tsv", "": "tsv"}, advice=advice)
 
 
-def languages_of(output: Path | None, files: Sequence[str]) -> Languages:
+def guess_languages(output: Path | None, files: Sequence[str]) -> Languages:
     """The languages in a Moses name or in the names of the mined files, as written there; None if there are none."""
     if output is not None and (pair := pair_in_name(output.name)):
         return pair
@@ -196,10 +196,10 @@ def write(path: Path, form: str, pairs: Iterable[MinedPair], *, languages: Langu
         order = {"tsv": ("score", *numbers, *texts), "jsonl": (*texts, "score", *numbers)}.get(form, tuple(kinds))
         has_names = form == "jsonl" and languages is not None and languages[0] != languages[1]
         names = dict(zip(texts, languages, strict=True)) if has_names and languages else {}
-        rest = iter(pairs)
+        remaining = iter(pairs)
         blocks = (
             [[getattr(pair, name) for pair in block] for name in order]
-            for block in iter(lambda: list(islice(rest, _ROWS)), [])
+            for block in iter(lambda: list(islice(remaining, _ROWS)), [])
         )
         write_table(
             path, form, {names.get(name, name): kinds[name] for name in order}, blocks, header=False,
@@ -230,7 +230,7 @@ def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages
                 stream.write(cell + "\n")
 
 
-def gold_of(pairs: Any, x: Side, y: Side) -> Gold:
+def read_gold(pairs: Any, x: Side, y: Side) -> Gold:
     """Known pairs as rows, from a file, or from pairs of ids, or of indices (of lists) or line numbers (of files).
 
     A file has two tab-separated ids per line, or line numbers for sides without ids. Its first line is a header if
@@ -253,7 +253,7 @@ def gold_of(pairs: Any, x: Side, y: Side) -> Gold:
             continue
         for cell, row, side in zip(cells, rows, (x, y), strict=True):
             if row is None:
-                raise _wrong_gold(pairs, at, cell, _kind_of_id(side))
+                raise _wrong_gold(pairs, at, cell, _describe_ids(side))
         a, b = (-1 if row is None else row for row in rows)
         gold.append((a, b) if ABSENT not in (a, b) else (-len(gold) - 1, -len(gold) - 1))
     return gold
@@ -264,7 +264,7 @@ def _wrong_gold(pairs: Any, at: int, given: Any, wanted: str) -> Exception:
     return CorpusError(problem, file=pairs, line=at) if is_file(pairs) else ValueError(f"gold[{at}]: {problem}")
 
 
-def _kind_of_id(side: Side) -> str:
+def _describe_ids(side: Side) -> str:
     if side.ids is not None:
         return f"an id of {side.name}"
     last = len(side.rows) - 1 + side.first

@@ -58,7 +58,7 @@ class Runs(NamedTuple):
         return Runs(halves[None], ends if len(vectors) % 2 == 0 else np.append(ends, self.ends[-1]))
 
 
-def moves_of(most: int) -> list[tuple[int, int]]:
+def list_moves(most: int) -> list[tuple[int, int]]:
     """Numbers of sentences of both sides that one move takes, at most `most` together; the last two leave one out."""
     pairs = [(a, b) for a in range(1, most) for b in range(1, most - a + 1)]
     return [*sorted(pairs, key=sum), (1, 0), (0, 1)]
@@ -138,7 +138,7 @@ def find_path(costs: Costs, moves: Sequence[tuple[int, int]], skip: float, band:
     return np.array(path[::-1], np.int64), float(totals[-1][-1])
 
 
-def band_around(path: Path, width: int) -> Band:
+def make_band(path: Path, width: int) -> Band:
     """The places at most `width` sentences of either side away from a path."""
     rows, columns = path[:, 0], path[:, 1]
     count, end = int(rows[-1]), int(columns[-1])
@@ -160,8 +160,8 @@ def coarse_path(x: Runs, y: Runs, skip: float, width: int) -> Path:
         band = np.zeros(count + 1, np.int64), np.full(count + 1, end)
     else:
         coarse = 2 * coarse_path(x.halve(), y.halve(), skip, width)
-        band = band_around(np.minimum(coarse, (count, end)), width)
-    return find_path(Costs(x, y), moves_of(2), skip, band)[0]
+        band = make_band(np.minimum(coarse, (count, end)), width)
+    return find_path(Costs(x, y), list_moves(2), skip, band)[0]
 
 
 def align_runs(x: Runs, y: Runs, *, most: int, skip: float, width: int) -> tuple[Path, NDArray[np.float64]]:
@@ -172,7 +172,7 @@ def align_runs(x: Runs, y: Runs, *, most: int, skip: float, width: int) -> tuple
     single = [side._replace(vectors=side.vectors[:1]) for side in (x, y)]
     around = coarse_path(single[0], single[1], skip, width)
     costs = Costs(x, y)
-    path, _ = find_path(costs, moves_of(most), skip, band_around(around, width))
+    path, _ = find_path(costs, list_moves(most), skip, make_band(around, width))
     scores = np.zeros(len(path) - 1)
     for place, ((i, j), (a, b)) in enumerate(zip(path[:-1].tolist(), np.diff(path, axis=0).tolist(), strict=True)):
         if a and b:

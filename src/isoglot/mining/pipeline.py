@@ -207,8 +207,8 @@ def mine(
     """
     _check_model(model)
     sides_given = [sources] if targets is None else [sources, targets]
-    texts = [sentences.side_argument(name, side, _EXAMPLE) for name, side in zip(NAMES, sides_given, strict=False)]
-    tables = _vectors_argument(model, vectors, len(texts))
+    texts = [sentences.check_side(name, side, _EXAMPLE) for name, side in zip(NAMES, sides_given, strict=False)]
+    tables = _check_vectors(model, vectors, len(texts))
     names = [str(side) if isinstance(side, Path) else name for side, name in zip(texts, NAMES, strict=False)]
     files = [side for side in texts if isinstance(side, Path)]
     say: Report = report or (lambda _message: None)
@@ -216,7 +216,7 @@ def mine(
     destination = output if isinstance(output, Output) else Output(output)
     path = None if destination.path is None else Path(destination.path)
     formats.check_format(destination.format or "tsv")
-    side_ids = _ids_argument(ids, texts)
+    side_ids = _check_ids(ids, texts)
     has_files, cluster = len(files) == len(texts), computation.cluster is not None
     moved = device != "auto"
     is_open = not tables and (isinstance(model, Model) or not has_files)
@@ -232,9 +232,9 @@ def mine(
             raise ValueError(problem)
     if destination.work is not None and not has_files:
         raise TypeError("work resumes mining of files; lists are mined in memory: leave it out, or pass files")
-    memory = size_of(computation.budget)
-    pair = formats.languages_argument(languages, len(texts))
-    pair = pair or formats.languages_of(path, names if has_files else [])
+    memory = parse_size(computation.budget)
+    pair = formats.check_languages(languages, len(texts))
+    pair = pair or formats.guess_languages(path, names if has_files else [])
     with_ids = any(side_ids) if destination.write_ids is None else destination.write_ids
     with ExitStack() as stack:
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
@@ -249,11 +249,11 @@ def mine(
                 side, folder / f"{_SIDES[at]}.txt" if folder and isinstance(side, Path) else None, name=name,
                 ids=side_ids[at], columns=columns, split=splitter(pair and pair[at]) if split else None,
                 deduplicate=not filters.keep_duplicates,
-                keep=_language_filter(filters.check_language, pair, at), report=say,
+                keep=_make_filter(filters.check_language, pair, at), report=say,
             )
             for at, (side, name) in enumerate(zip(texts, names, strict=True))
         ]  # fmt: skip
-        true_pairs = None if gold is None else formats.gold_of(gold, sides[0], sides[-1])
+        true_pairs = None if gold is None else formats.read_gold(gold, sides[0], sides[-1])
         mining = _Mining(sides, folder, computation, pair, progress, say)
         arrays, device = mining.compute_vectors(model, tables, device)
         resumes = folder is not None and (destination.work is not None or path is not None)
@@ -274,7 +274,7 @@ def _check_model(model: object) -> None:
         raise TypeError(f"mine(model, sources, targets) expects {wanted}; {advice}")
 
 
-def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:
+def _check_ids(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:
     """The `ids` of each side."""
     if isinstance(ids, bool):
         return [ids] * len(sides)
@@ -294,7 +294,7 @@ def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool 
     return lists
 
 
-def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[Any] | str | Path]:
+def _check_vectors(model: object, vectors: Any, count: int) -> list[NDArray[Any] | str | Path]:
     if vectors is None:
         if model is None:
             raise TypeError("mine needs a model or vectors; pass a model, a model's name, or vectors=(x, y)")
@@ -325,7 +325,7 @@ def _open_work(stack: ExitStack, files: Sequence[Path], destination: Output, inp
     return stack.enter_context(work_folder(place, "a work folder of mine", keep=keep, inputs=inputs))
 
 
-def _language_filter(
+def _make_filter(
     check: Literal["script"] | Callable[[str], str] | None, pair: Languages, at: int
 ) -> Callable[[str], bool] | None:
     if check is None:
@@ -333,7 +333,7 @@ def _language_filter(
     if pair is None:
         raise ValueError("check_language needs the languages of the sides; pass languages, such as 'deu,eng'")
     if check == "script":
-        return sentences.in_script_of(pair[at])
+        return sentences.match_script(pair[at])
     return sentences.match_language(pair[at], check)
 
 
@@ -476,8 +476,8 @@ class _Mining:
             else:
                 guess = None
                 self.say(f"all pairs are kept, since {doubt}; pass a threshold to keep fewer")
-        kept = rows if limit is None else rows.above(limit)
-        return MinedPairs(kept, (self.sides[0], self.sides[-1]), limit, quality, guess, self.languages)
+        rows = rows if limit is None else rows.above(limit)
+        return MinedPairs(rows, (self.sides[0], self.sides[-1]), limit, quality, guess, self.languages)
 
 
 def _map_file(vectors: Table) -> Table:
@@ -489,7 +489,7 @@ def _map_file(vectors: Table) -> Table:
     return vectors
 
 
-def size_of(size: int | str) -> int:
+def parse_size(size: int | str) -> int:
     """Bytes, from `64MB`, `1.5GB` or a plain number. Raises `ValueError`."""
     number, factor = str(size).strip().upper().removesuffix("B"), 1
     for letter, power in (("K", 10), ("M", 20), ("G", 30)):

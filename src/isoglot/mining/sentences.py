@@ -117,49 +117,46 @@ def gather(
     a file the rest is written to the file `into`. `split` divides each text into sentences. Raises `CorpusError` for
     what `read_lines` rejects, a line without an id, a duplicate id, and a side of which nothing is left.
     """
-    seen, names = Seen(), array("Q")
-    places, rows, sizes = array("q"), array("q"), array("q")
+    seen, texts, sizes = Seen(), list[str](), array("q")
+    block_hashes, block_masks = [np.empty(0, np.uint64)], [np.empty(0, np.bool_)]
     given_ids: list[str] | None = None
     if ids is not False:
         given_ids = [] if ids is True else [str(one) for one in ids]
-    texts: Sequence[str] = []
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
         sentences = read_sentences(source, name=name, ids=given_ids, columns=columns, split=split)
         while block := list(islice(sentences, BLOCK)):
-            block_hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
-            new = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
+            hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
+            mask = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
             if deduplicate:
-                new[new] = seen.add(block_hashes[new])
-            names.frombytes(block_hashes.tobytes())
-            places.extend((len(rows) + np.flatnonzero(new)).tolist())
-            rows.extend(np.where(new, len(sizes) + np.cumsum(new) - 1, ABSENT).tolist())
-            for text in compress(block, new.tolist()):
+                mask[mask] = seen.add(hashes[mask])
+            block_hashes.append(hashes)
+            block_masks.append(mask)
+            for text in compress(block, mask.tolist()):
                 line = text.encode()
                 sizes.append(len(line))
                 if stream is None:
-                    texts.append(text)  # type: ignore[attr-defined]
+                    texts.append(text)
                 else:
                     stream.write(line + b"\n")
+    all_hashes, is_row = np.concatenate(block_hashes), np.concatenate(block_masks)
+    places, count = np.flatnonzero(is_row), len(is_row)
     if not len(places):
         raise CorpusError("no sentence is left to mine: all are blank or filtered out", file=name)
-    if given_ids is not None and len(given_ids) != len(rows):
-        raise ValueError(f"{name}: {len(given_ids)} ids for {len(rows)} sentences; pass one for each")
+    if given_ids is not None and len(given_ids) != count:
+        raise ValueError(f"{name}: {len(given_ids)} ids for {count} sentences; pass one for each")
     if given_ids is not None and len(set(given_ids)) < len(given_ids):
         repeated = Counter(given_ids).most_common(1)[0][0]
         raise CorpusError(f"two sentences have the id {repeated!r}; ids must differ", file=name)
-    report(f"{name}: {len(rows):,} sentences, {len(rows) - len(places):,} skipped (blank, duplicate, filtered)")
-    lengths, every = np.array(sizes, np.int64), np.array(names, np.uint64)
-    if into is not None:
-        texts = MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
-    first_places = np.array(places, np.int64)
-    hashes = every[first_places]
+    report(f"{name}: {count:,} sentences, {count - len(places):,} skipped (blank, duplicate, filtered)")
+    lengths, hashes = np.array(sizes, np.int64), all_hashes[places]
+    rows = np.where(is_row, np.cumsum(is_row) - 1, ABSENT)
     # A duplicate has the row of the sentence that it repeats.
     order = np.argsort(hashes, kind="stable")
-    at = order[np.minimum(np.searchsorted(hashes[order], every), len(hashes) - 1)]
-    all_rows = np.array(rows, np.int64)
-    all_rows = np.where((all_rows == ABSENT) & (hashes[at] == every), at, all_rows)
-    return Side(name, texts, first_places, all_rows, hashes, lengths, given_ids, int(isinstance(source, Path)))
+    at = order[np.minimum(np.searchsorted(hashes[order], all_hashes), len(hashes) - 1)]
+    rows = np.where((rows == ABSENT) & (hashes[at] == all_hashes), at, rows)
+    lines = texts if into is None else MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
+    return Side(name, lines, places, rows, hashes, lengths, given_ids, int(isinstance(source, Path)))
 
 
 def read_sentences(
@@ -204,7 +201,7 @@ def _from_list(texts: Iterable[str], name: str) -> Iterator[str]:
         yield readable(text)
 
 
-def side_argument(name: str, value: Any, example: str) -> Path | list[str]:
+def check_side(name: str, value: Any, example: str) -> Path | list[str]:
     """The file or the sentences of a side. Raises `TypeError` for anything else."""
     if is_file(value):
         return Path(value)
@@ -245,7 +242,7 @@ def allow_pairs(x: Side, y: Side, drop_identical: bool, length_ratio: float | No
     return allow
 
 
-def in_script_of(language: str) -> Callable[[str], bool]:
+def match_script(language: str) -> Callable[[str], bool]:
     """Whether at least half of the letters of a sentence belong to the script of a language.
 
     It distinguishes Russian from English, but not German from English. A sentence without letters passes. Raises

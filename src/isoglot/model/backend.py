@@ -65,6 +65,7 @@ class Backend:
     pad          id of the padding token; None without padding
     concurrent   whether several threads may compute chunks at once, each on one core; on a CPU that is faster than one
                  chunk on all cores, unless a chunk is too little work for a thread
+    precision    the precision in which the model computes by default
     overlaps     whether `begin` returns before the rows are computed, as on an accelerator
     origin       argument with which `isoglot.load` can open it again; "" for a model made or changed in memory
     prompt       put before every text unless a call passes another; Towers: each tower has its own
@@ -80,6 +81,7 @@ class Backend:
     pads: bool = True
     pad: int | None = None
     concurrent: bool = False
+    precision: str = "float32"
     overlaps: bool = False
     origin: str = ""
     prompt: str = ""
@@ -146,11 +148,6 @@ class Backend:
         del place
         name = full_name(precision) or "auto"
         return self.precision if name == "auto" else name
-
-    @property
-    def precision(self) -> str:
-        """The precision in which the model computes by default."""
-        return "float32"
 
     @property
     def threads(self) -> int:

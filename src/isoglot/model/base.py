@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
+Words = Literal["float32", "float16", "int8", "int4"]  # forms of weights on disk
+Weights = Literal[Words, "onnx"]
 # What members of sentence-transformers' models are called here.
 _ELSEWHERE = {
     "fit": "isoglot.train(model, pairs)",
@@ -93,7 +95,7 @@ class Model(Backend):
 
     @check_arguments()
     def save(
-        self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
+        self, folder: str | Path, *, name: str | None = None, weights: Weights = "float32", words: Words | None = None
     ) -> None:
         """Write the model and its card to `folder`, atomically; a model that was there before is replaced.
 
@@ -105,7 +107,7 @@ class Model(Backend):
         Raises ValueError for an unknown form, OutputError if the folder can't be replaced, EncoderError if the model
         can't be saved in this form.
         """
-        self.trainable().save(folder, name=name, weights=weights, words=words)
+        self.trainable().write_model(folder, name=name, weights=weights, words=words)
 
     @check_arguments()
     def push_to_hub(
@@ -118,7 +120,7 @@ class Model(Backend):
         revision: str | None = None,
         create_pr: bool = False,
         exist_ok: bool = False,
-        weights: str = "float32",
+        weights: Weights = "float32",
     ) -> str:
         """Upload the model and its card to Hugging Face's hub, over the network, and return the address of the commit.
 

@@ -12,14 +12,11 @@ import hashlib
 import json
 import os
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from isoglot.core.errors import IsoglotError, OutputError
 from isoglot.data.files import (
@@ -49,7 +46,6 @@ _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-_quiet = threading.RLock()
 _INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -63,14 +59,10 @@ def digest_of(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One line of modules.json: the class's short name, its folder, and the config.json there ({} if none).
-
-    The config is unchecked: `settings_of` checks it.
-    """
+    """One line of modules.json: the class's short name, and its folder, where its settings and weights are."""
 
     kind: str
     folder: Path
-    config: Any
 
 
 def is_model(folder: Path) -> bool:
@@ -86,21 +78,6 @@ def is_onnx(folder: Path) -> bool:
 def find_weights(folder: Path) -> Path | None:
     """The file with the weights of a model folder, or with the list of such files, as transformers writes them."""
     return next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None)
-
-
-def sort_headers(folder: Path) -> None:
-    """Write the names in the headers of files of tensors in order, so that equal models are equal files.
-
-    The library has them in another order in every process.
-    """
-    for file in folder.rglob("*.safetensors"):
-        with file.open("r+b") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            header = json.loads(stream.read(size))
-            text = json.dumps(header, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
-            if len(text) <= size:
-                stream.seek(8)
-                stream.write(text.ljust(size))
 
 
 @contextmanager
@@ -172,26 +149,6 @@ def _full_disk_is_oserror() -> Iterator[None]:
         if match := re.search(r"\(os error (\d+)\)", str(error)):
             raise OSError(int(match[1]), os.strerror(int(match[1]))) from error
         raise
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence progress bars and reports of transformers; relevant problems are raised as errors.
-
-    One thread at a time, since these settings are of the whole process.
-    """
-    from transformers.utils import logging
-
-    with _quiet:
-        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
-        try:
-            yield
-        finally:
-            logging.set_verbosity(level)
-            if bars:
-                logging.enable_progress_bar()
 
 
 def write_json(path: Path, value: object) -> None:
@@ -304,27 +261,10 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
     return SavedTokenizer(backend, int(length), tuple(inputs), named)
 
 
-def read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
-    """The weights in model.safetensors of a module folder. Raises EncoderError."""
-    from safetensors.numpy import load_file
-
-    with configs.reading(folder / "model.safetensors"):  # also for bfloat16, which NumPy does not have
-        return load_file(folder / "model.safetensors")
-
-
 def read_modules(folder: Path) -> list[Module]:
     """The modules of a saved folder in order of use; class paths of versions 2 to 6 are all understood."""
-    modules = []
-    for entry in sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx):
-        place = folder / entry.path
-        config = read_json(place / "config.json") if (place / "config.json").is_file() else {}
-        modules.append(Module(entry.type.rsplit(".", 1)[-1], place, config))
-    return modules
-
-
-def settings_of(module: Module, kind: type[configs.Setting]) -> configs.Setting:
-    """The settings of a module, checked."""
-    return configs.check_value(module.folder / "config.json", kind, module.config)
+    entries = sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx)
+    return [Module(entry.type.rsplit(".", 1)[-1], folder / entry.path) for entry in entries]
 
 
 def read_settings(folder: Path) -> configs.Settings:

@@ -51,17 +51,19 @@ def load(
     name = default_name() if name is None else name
     on_accelerator = wants_accelerator(str(device))
     folder = find(str(name), allow_download=allow_download)
-    settings: dict[str, Any] = {"prompt": prompt, "max_length": max_length}
-    settings = {key: value for key, value in settings.items() if value is not None}
-    fits = _engine_for(folder)
+    given = {"prompt": prompt, "max_length": max_length, "pooling": pooling, **training}
+    settings = {key: value for key, value in given.items() if value is not None}
+    of_torch = sorted(settings.keys() - {"prompt", "max_length"})
+    fits = _choose_engine(folder)
     if engine is None:
-        needs_torch = pooling is not None or training or fits is None or on_accelerator
-        engine = "torch" if needs_torch else fits
+        engine = "torch" if of_torch or fits is None or on_accelerator else fits
     if engine == "torch":
-        encoder: Model = torch_half("encoders").load(name, device=device, pooling=pooling, **settings, **training)
+        encoder: Model = torch_half("encoders.loading").open_encoder(folder, str(name), device, settings)
         return encoder
     if engine != fits:
         raise EncoderError(f"{name}: can't be run by the engine {engine}; use engine={fits or 'torch'!r}")
+    if of_torch:
+        raise EncoderError(f"{name}: the engine {engine} can't change {', '.join(of_torch)}; use engine='torch'")
     modules, saved = layout.read_modules(folder), layout.read_settings(folder)
     normalizes = any(module.kind == "Normalize" for module in modules)
     settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}
@@ -82,7 +84,7 @@ def source_identity(model: Model) -> str:
         return model.source_identity()
     identity = model.identity()
     with suppress(EncoderError):  # the folder is gone
-        if model.origin and _engine_for(find(model.origin)) == "onnx":
+        if model.origin and _choose_engine(find(model.origin)) == "onnx":
             settings: dict[str, Any] = {"prompt": model.prompt, "max_length": model.max_length, "device": "cpu"}
             graph: Any = load(model.origin, engine="onnx", **settings)
             if load(model.origin, engine="torch", **settings).identity() == identity:
@@ -90,7 +92,7 @@ def source_identity(model: Model) -> str:
     return identity
 
 
-def _engine_for(folder: Path) -> Literal["static", "onnx"] | None:
+def _choose_engine(folder: Path) -> Literal["static", "onnx"] | None:
     """The engine without torch that runs a folder; None if there is none."""
     if not (folder / "modules.json").is_file():
         return None

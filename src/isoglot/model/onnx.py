@@ -55,10 +55,10 @@ class OnnxModel(Model):
     graph       its inputs are `input_ids` and `attention_mask`, its outputs the vectors (N, D), not normalised, and
                 the last states (N, T, H); with a `table`, the inputs are `words`, the tokens' rows, and `mask`
     table       word embeddings (V, H) outside the graph
-    precision   that of the graph
     """
 
     concurrent = True
+    precision = "int8"
     pad: int
 
     def __init__(
@@ -70,13 +70,12 @@ class OnnxModel(Model):
         max_length: int,
         pad: int,
         table: NDArray[np.float32] | None = None,
-        precision: str = "int8",
         pooling: str = "mean",
         prompt: str = "",
         prompts: Mapping[str, str] | None = None,
         normalizes: bool = False,
     ) -> None:
-        self.graph, self.table, self._precision = graph, table, precision
+        self.graph, self.table = graph, table
         _ = graph.session  # opened once, and not by each of several threads
         self._pieces = tokenizer if isinstance(tokenizer, pieces.PieceTokenizer) else None
         self._tokenizer = tokenizer
@@ -133,11 +132,6 @@ class OnnxModel(Model):
     def tokenizer(self) -> Any:
         """The tokenizer as `tokenizers` has it; read when first asked for where sentencepiece tokenises."""
         return self._tokenizer if self._pieces is None else self._pieces.backend
-
-    @property
-    def precision(self) -> str:
-        """That of the graph."""
-        return self._precision
 
     @property
     def fingerprint(self) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ from isoglot.core.plugins import torch_half
 from isoglot.core.toml import tomllib
 from isoglot.data.files import content_digest, digest, exclusive, file_state
 from isoglot.model import card, layout, shared
-
-Convert = Callable[[Mapping[str, Path], Path], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +36,13 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The files of a model, and the function that converts them to a model folder."""
+    """The files of a model, and how they are converted to a model folder: see `_convert`."""
 
     packages: tuple[Package, ...]
     what: str
     dim: int
     licence: str
-    convert: Convert
+    convert: str
 
 
 def _convert(how: str, files: Mapping[str, Path], folder: Path) -> None:
@@ -60,13 +57,11 @@ def _convert(how: str, files: Mapping[str, Path], folder: Path) -> None:
         getattr(torch_half("encoders.converters"), how)(*files.values(), folder)
 
 
-def _read_source(table: dict[str, Any]) -> Source:
-    packages = tuple(Package(**package) for package in table["packages"])
-    return Source(**{**table, "packages": packages, "convert": partial(_convert, table["convert"])})
-
-
 _TABLES = tomllib.loads((Path(__file__).parent / "packaged.toml").read_text(encoding="utf-8"))
-SOURCES: Mapping[str, Source] = {name: _read_source(table) for name, table in _TABLES.items()}
+SOURCES: Mapping[str, Source] = {
+    name: Source(**{**table, "packages": tuple(Package(**package) for package in table["packages"])})
+    for name, table in _TABLES.items()
+}
 
 DEFAULT = "isoglot-base"  # the default model
 INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each
@@ -107,27 +102,21 @@ def names() -> list[str]:
 
 def models() -> list[PackagedModel]:
     """Every named model, our own first, whether its packages are installed, and whether it has been converted."""
-    return [
-        *map(_describe_included, list_models()),
-        *(
-            PackagedModel(
-                name, " + ".join(package.name for package in source.packages), source.what, source.dim, source.licence,
-                installed=all(_distribution(package.name) for package in source.packages),
-                cached=_is_valid(place(name), _list_sources(source)),
-            )
-            for name, source in SOURCES.items()
-        ),
-    ]  # fmt: skip
-
-
-def _describe_included(name: str) -> PackagedModel:
-    facts = card.read(INCLUDED / name) or card.Card()
-    size = sum(path.stat().st_size for path in (INCLUDED / name).rglob("*") if path.is_file())
-    languages = len(facts.languages.keys() | facts.count_trained().keys())
-    return PackagedModel(
-        name, "isoglot", facts.summary, facts.dim, facts.licence, installed=True, cached=True, size=size,
-        languages=languages,
-    )  # fmt: skip
+    listed = []
+    for name in list_models():
+        facts = card.read(INCLUDED / name) or card.Card()
+        size = sum(path.stat().st_size for path in (INCLUDED / name).rglob("*") if path.is_file())
+        languages = len(facts.languages.keys() | facts.count_trained().keys())
+        about = (facts.summary, facts.dim, facts.licence)
+        listed.append(
+            PackagedModel(name, "isoglot", *about, installed=True, cached=True, size=size, languages=languages)
+        )
+    for name, source in SOURCES.items():
+        packages = [package.name for package in source.packages]
+        about = (source.what, source.dim, source.licence)
+        is_installed, is_cached = all(map(_distribution, packages)), _is_valid(place(name), _list_sources(source))
+        listed.append(PackagedModel(name, " + ".join(packages), *about, installed=is_installed, cached=is_cached))
+    return listed
 
 
 def get(name: str) -> Path:
@@ -148,7 +137,7 @@ def get(name: str) -> Path:
     source = SOURCES[name]
     sources = _list_sources(source)
     files = {} if _is_valid(place(name), sources) else _locate_files(name, source)  # an error leaves no cache behind
-    return _make(name, sources, lambda new: source.convert(files, new))
+    return _make(name, sources, lambda new: _convert(source.convert, files, new))
 
 
 def _make(name: str, sources: Mapping[str, Any], make: Callable[[Path], None]) -> Path:
@@ -195,10 +184,7 @@ def _is_valid(folder: Path, sources: Mapping[str, Any]) -> bool:
 
 
 def _distribution(package: str) -> metadata.Distribution | None:
-    try:
-        return metadata.distribution(package)
-    except metadata.PackageNotFoundError:
-        return None
+    return next(iter(metadata.distributions(name=package)), None)
 
 
 def _locate_files(name: str, source: Source) -> dict[str, Path]:

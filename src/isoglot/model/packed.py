@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import json
 import lzma
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ Array = NDArray[Any]
 GROUP = 32  # weights that share a scale: 4.5 or 8.5 bits per weight
 WEIGHTS, TOKENIZER = "packed.safetensors", "tokenizer.json.xz"
 SCALES = ".scales"
-_PLAIN_TOKENIZER = "tokenizer.json"
+PLAIN_WEIGHTS, PLAIN_TOKENIZER = "model.safetensors", "tokenizer.json"  # in a folder that is not packed
 _LARGEST = 1 << 29  # bytes of a tokenizer.json that are expanded at most
 
 
@@ -68,9 +66,13 @@ def is_packed(folder: Path) -> bool:
 
 
 def read_weights(folder: Path) -> dict[str, Array]:
-    """The weights of a packed module folder in float32. Raises EncoderError for a damaged file."""
+    """The weights of a module folder, packed ones in float32. Raises EncoderError for a damaged file."""
     from safetensors import safe_open
+    from safetensors.numpy import load_file
 
+    if not is_packed(folder):
+        with reading(folder / PLAIN_WEIGHTS):  # also for bfloat16, which NumPy does not have
+            return load_file(folder / PLAIN_WEIGHTS)
     with reading(folder / WEIGHTS), safe_open(folder / WEIGHTS, "np") as file:
         facts = json.loads((file.metadata() or {})["isoglot"])
         return dict(_expand_tensors(file, facts))
@@ -86,36 +88,34 @@ def _expand_tensors(file: Any, facts: dict[str, Any]) -> Iterator[tuple[str, Arr
         yield name, values.astype(np.float32, copy=False) if values.dtype.kind == "f" else values
 
 
-@contextmanager
-def tokenizer_file(folder: Path) -> Iterator[Path]:
-    """The tokenizer.json of a folder; a compressed one is expanded into a temporary file for the block.
+def read_tokenizer_file(folder: Path) -> bytes:
+    """The tokenizer.json of a folder, expanded if it is compressed.
 
-    Raises EncoderError for a compressed file that is damaged or expands to more than 512 MiB.
+    Raises EncoderError if it is missing, and for a compressed file that is damaged or expands to more than 512 MiB.
     """
     path = folder / TOKENIZER
     if not path.is_file():
-        yield folder / _PLAIN_TOKENIZER
-        return
+        with reading(f"{folder}: the tokenizer"):
+            return (folder / PLAIN_TOKENIZER).read_bytes()
     reader = lzma.LZMADecompressor()
     with reading(path):
         content = reader.decompress(path.read_bytes(), _LARGEST)
     if not reader.eof or reader.unused_data:
         raise EncoderError(f"{path}: is damaged at its end, or larger than 512 MiB; save or download the model again")
-    with tempfile.TemporaryDirectory(prefix="isoglot-") as place:
-        expanded = Path(place, _PLAIN_TOKENIZER)
-        expanded.write_bytes(content)
-        yield expanded
+    return content
 
 
 def read_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder. Raises EncoderError if it is missing or damaged."""
     from tokenizers import Tokenizer
 
-    with tokenizer_file(folder) as path, reading(f"{folder}: the tokenizer"):
-        return Tokenizer.from_file(str(path))
+    content = read_tokenizer_file(folder)
+    with reading(f"{folder}: the tokenizer"):
+        return Tokenizer.from_buffer(content)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
     """What tokenizer.json of a folder says. Raises EncoderError if it is missing or damaged."""
-    with tokenizer_file(folder) as path, reading(f"{folder}: the tokenizer"):
-        return dict(json.loads(path.read_bytes()))
+    content = read_tokenizer_file(folder)
+    with reading(f"{folder}: the tokenizer"):
+        return dict(json.loads(content))

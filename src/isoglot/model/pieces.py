@@ -145,8 +145,7 @@ class PieceTokenizer:
         key = max_length, prompt
         if key not in self._digests:
             truncation = {"direction": "Right", "max_length": max_length, "strategy": "LongestFirst", "stride": 0}
-            with packed.tokenizer_file(self.folder) as file:
-                content = file.read_bytes()
+            content = packed.read_tokenizer_file(self.folder)
             beginning = _BEGINNING.match(content)
             if beginning is None:  # it has line ends, or pads: slower
                 content = _compact(packed.read_description(self.folder) | {"truncation": None, "padding": None})

@@ -49,8 +49,7 @@ class StaticModel(Model):
 
         Raises EncoderError for a damaged folder.
         """
-        if weights is None:
-            weights = packed.read_weights(folder) if packed.is_packed(folder) else layout.read_arrays(folder)
+        weights = packed.read_weights(folder) if weights is None else weights
         table = weights.get("embedding.weight", weights.get("embeddings"))
         if table is None or table.ndim != 2:
             raise EncoderError(

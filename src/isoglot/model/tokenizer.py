@@ -17,7 +17,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from unicodedata import normalize
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -40,9 +39,10 @@ _BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so the
 
 _PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
 
-_guard = threading.Lock()  # for the table below
-_locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
-_held: list[threading.Lock] = []  # while the process is forked
+_lock = threading.RLock()  # of the settings of all tokenizers
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    # No thread tokenises during a fork, or the child would wait for its lock for ever.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +202,10 @@ def add_prompt(texts: Sequence[str], prompt: str | None, default: str) -> Sequen
 def suspend_padding(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
     """A block in which the tokenizer cuts at `max_length` and pads nothing; afterwards its settings are restored.
 
-    These settings are the tokenizer's own, so that a block is for one thread at a time: encoders of different lengths
-    may share a tokenizer.
+    These settings are the tokenizer's own, and encoders of different lengths may share a tokenizer: so one thread at a
+    time is in such a block. A tokenizer uses all cores by itself.
     """
-    with _guard:
-        lock = _locks.setdefault(tokenizer, threading.Lock())
-    with lock:
+    with _lock:
         truncation, padding = tokenizer.truncation, tokenizer.padding
         try:
             tokenizer.no_padding()
@@ -217,25 +215,6 @@ def suspend_padding(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
             tokenizer.no_truncation() if truncation is None else tokenizer.enable_truncation(**truncation)
             if padding is not None:
                 tokenizer.enable_padding(**padding)
-
-
-def _lock_all() -> None:
-    """Before a fork: wait until no thread tokenises, and let none begin; a child would wait for its lock for ever."""
-    _guard.acquire()
-    _held.extend(_locks.values())
-    for lock in _held:
-        lock.acquire()
-
-
-def _unlock_all() -> None:
-    """After the fork, in both processes."""
-    while _held:
-        _held.pop().release()
-    _guard.release()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(before=_lock_all, after_in_parent=_unlock_all, after_in_child=_unlock_all)
 
 
 def backend_of(tokenizer: Any) -> Any:

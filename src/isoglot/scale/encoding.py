@@ -7,6 +7,7 @@ vectors; a folder with other vectors is rejected.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -23,7 +24,7 @@ from isoglot.model.engine import plan
 from isoglot.model.finding import find
 from isoglot.model.layout import digest_of
 from isoglot.model.resumable import encode_file
-from isoglot.scale.shards import Shards, open_shards, range_of
+from isoglot.scale.shards import Shards, open_shards, select_range
 from isoglot.scale.work import Cluster, run
 
 _OPENING = ("pooling", "prompt")
@@ -66,7 +67,7 @@ def encode_shards(
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
     pieces = list(_pieces(inputs, output, lines))
     if shard is not None:
-        pieces = pieces[range_of(len(pieces), shard)]
+        pieces = pieces[select_range(len(pieces), shard)]
     try:
         precision = _check_settings(model, settings, cluster)
         weights = digest_of(find(model))
@@ -79,7 +80,8 @@ def encode_shards(
         done = len(pieces) - len(missing)
         name = str(Path(model).resolve()) if Path(model).is_dir() else model
         shared = (name, weights, {**settings, "precision": precision}, cluster)
-        for _ in run(_encode_piece, missing, cluster, shared=shared):
+        # Results are files, so any number may wait for a slow piece.
+        for _ in run(_encode_piece, missing, cluster, shared=shared, waiting=math.inf):
             done += 1
             if progress is not None:
                 progress(done, len(pieces))
@@ -126,15 +128,17 @@ def _split(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 def _claim(folder: Path, made_of: dict[str, Any]) -> None:
     """Record the origin of the vectors in the folder, or raise if it contains other vectors."""
     note = folder / NOTE
+    # Looked for before the record is read: another job, which may be making both now, writes the record first.
+    has_vectors = any(folder.glob("*.npy"))
     recorded = read_record(note)
-    if recorded is None and any(folder.glob("*.npy")):
-        recorded = read_record(note)  # another job may have made both meanwhile
-        if recorded is None:
-            raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
-    if recorded is None:
+    if recorded is not None:
+        if changed := differences(made_of, recorded):
+            problem = f"contains vectors of another run ({', '.join(changed)})"
+            raise EncoderError(f"{folder}: {problem}; choose an empty folder")
+    elif has_vectors:
+        raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
+    else:
         write_record(note, made_of)
-    elif changed := differences(made_of, recorded):
-        raise EncoderError(f"{folder}: contains vectors of another run ({', '.join(changed)}); choose an empty folder")
 
 
 def _encode_piece(

@@ -40,8 +40,8 @@ from isoglot.index.structures import Bytes
 from isoglot.index.table import Vectors
 from isoglot.index.units import COLUMNS, Unit, group, make_sentences
 from isoglot.model import Model
-from isoglot.scale.shards import range_of
-from isoglot.scale.work import Cluster, in_order
+from isoglot.scale.shards import select_range
+from isoglot.scale.work import Cluster, run
 
 _IN_FLIGHT = 1 << 32  # bytes of vectors that are sent to workers, or kept until earlier ones are done
 
@@ -72,16 +72,17 @@ def index_shards(
     `cluster.gpus`, vectors are in the precision of `auto` on each worker. The same call completes one that was killed.
     Raises what `Index.build` raises, and `SearchError` for a shard that was begun with other sentences.
     """
-    name, where = str(Path(model).resolve()) if Path(model).is_dir() else str(model), cluster or Cluster()
+    name = str(Path(model).resolve()) if Path(model).is_dir() else str(model)
+    place = cluster or Cluster()
 
     def encoding(origin: Origin, pieces: Iterable[list[str]]) -> Iterator[NDArray[np.float32]]:
-        shared = (origin, name, where.cpus, where.gpus > 0)
+        shared = (origin, name, place.cpus, place.gpus > 0)
         most = max(1, _IN_FLIGHT // (4 * origin.dim * tables.ROWS))
-        yield from in_order(_encode, ((piece,) for piece in pieces), where, shared=shared, most=most)
+        yield from run(_encode, ((piece,) for piece in pieces), place, shared=shared, most=most)
 
     def coding(trained: Bytes, blocks: Iterable[Vectors]) -> Iterator[Bytes]:
         most = max(1, _IN_FLIGHT // structures.BLOCK)
-        yield from in_order(structures.encode_rows, ((block,) for block in blocks), where, shared=[trained], most=most)
+        yield from run(structures.encode_rows, ((block,) for block in blocks), place, shared=[trained], most=most)
 
     hooks: dict[str, Any] = {"device": "cpu", "encoding": encoding, "coding": coding}
     if shard is None:
@@ -165,7 +166,7 @@ def _share(
     for piece in _pieces(sentences, columns):
         total += 1
         checksum.update(repr(piece).encode())
-    pieces = islice(_pieces(sentences, columns), *range_of(total, shard).indices(total))
+    pieces = islice(_pieces(sentences, columns), *select_range(total, shard).indices(total))
     note = Path(f"{folder}.shards") / f"{shard[0]}-of-{shard[1]}.json"
     made_of = {"sentences": checksum.hexdigest(), "pieces": total}
 

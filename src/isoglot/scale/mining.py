@@ -3,8 +3,8 @@ merged.
 
 The merged result equals that of one search bit for bit. Inner products differ in their last bit with the shape of the
 product they are a part of, so blocks begin at multiples of the tile of `search.neighbours`, and the remainder is joined
-to the last block; then every product is the same as in a single search. Merging goes by score and then by row number,
-so it does not matter which block is done first.
+to the last block; then every product is the same as in a single search. Blocks are merged in the order of their rows,
+whichever is done first.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.progress import Progress
 from isoglot.data.files import content_digest
 from isoglot.scale.shards import Shards, open_shards
-from isoglot.scale.work import Cluster, in_order
+from isoglot.scale.work import Cluster, run
 from isoglot.search import Neighbours, neighbours
-from isoglot.search.best import LOWEST, Best, Ids
+from isoglot.search.best import Best, Ids
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
 from isoglot.search.exact import BUDGET, COLUMNS, ROWS
 
@@ -70,8 +70,8 @@ def neighbours_shards(
         checkpoint, lambda: json.dumps([k, block, cluster.cpus, _key(left), _key(right)]), (forward, backward)
     )
     done = begun = saver.load()
-    # Merged in order, so that a checkpoint covers the first n blocks.
-    for result in in_order(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
+    # In order: a checkpoint covers the first n blocks, and the ids of both sides grow from block to block.
+    for result in run(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
         (top, bottom), (first, last) = pieces[done]
         _merge(forward.part(top, bottom), result.forward_scores, result.forward_ids + first)
         _merge(backward.part(first, last), result.backward_scores, result.backward_ids + top)
@@ -103,12 +103,11 @@ def _block(x: Table, y: Table, k: int, budget: int, threads: int, rows: Span, co
 
 
 def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
-    """Merge the neighbours of one more block in place, by score, then by row number; blocks can come in any order."""
-    k = best.scores.shape[1]
-    # A place that is still empty has the lowest score, and an id after all others, so that it never wins a tie.
-    empty = np.where(best.scores == LOWEST, np.iinfo(np.int64).max, best.ids)
-    every, places = np.concatenate([best.scores, scores], axis=1), np.concatenate([empty, ids], axis=1)
-    order = np.lexsort((places, -every), axis=1)[:, :k]
+    """Merge the neighbours of a block in place. Its ids are greater than those of the blocks before, so that a stable
+    sort by score leaves equal scores in the order of their ids; places that are still empty have the lowest score.
+    """
+    every, places = np.concatenate([best.scores, scores], axis=1), np.concatenate([best.ids, ids], axis=1)
+    order = np.argsort(-every, axis=1, kind="stable")[:, : best.scores.shape[1]]
     best.scores[:] = np.take_along_axis(every, order, axis=1)
     best.ids[:] = np.take_along_axis(places, order, axis=1)
 

@@ -70,7 +70,7 @@ def open_shards(source: Path | Sequence[Path]) -> Shards:
     return Shards(tuple(file.resolve() for file in files), tuple(map(len, tables)), int(tables[0].shape[1]))
 
 
-def range_of(total: int, shard: tuple[int, int]) -> slice:
+def select_range(total: int, shard: tuple[int, int]) -> slice:
     """The range of `total` pieces that is shard (3, 64), the third of 64. Raises `ValueError` for an impossible one."""
     number, count = shard
     if not 1 <= number <= count:

@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 Pieces = Iterable[tuple[Any, ...]]
 LOCAL = "local"
 _AHEAD = 3  # submitted pieces per running one, so that no worker waits and memory stays bounded
-_WAITING = 2  # in order: times as many, with those that are finished but wait for an earlier one
+_WAITING = 2  # times as many, with those that are finished but wait for an earlier one
 
 
 @check_fields
@@ -49,60 +49,48 @@ def run(
     cluster: Cluster,
     *,
     shared: Sequence[Any] = (),
-    ordered: bool = False,
     most: float = math.inf,
-) -> Iterator[tuple[int, Any]]:
-    """The number and the result of each piece, in the order in which they are done.
+    waiting: float = _WAITING,
+) -> Iterator[Any]:
+    """The result of each piece, in the order of the pieces.
 
-    `pieces` are read as they are sent, a few for each worker ahead: of the pieces that run or, if the results are used
-    in order (`ordered`), of the first one that is not done. At most `most` are sent or kept at once.
+    `pieces` are read as they are sent, a few for each worker ahead. What follows a slow piece is kept until that is
+    done: at most `waiting` times as many as are sent, and at most `most` are sent or kept at once.
 
     `function` takes `shared`, which is sent to a machine once, and then what is in the piece; it must be at the top of
     a module. What a piece raises is raised here. Raises `IsoglotError` when Ray is needed and not installed, cannot be
     reached, or lost a piece more than `retries` times.
     """
     if cluster.address is None:
-        for number, piece in enumerate(pieces):
-            yield number, function(*shared, *piece)
+        yield from (function(*shared, *piece) for piece in pieces)
         return
     with _connect(cluster) as ray:
-        yield from _on_ray(ray, function, pieces, cluster, shared, ordered, most)
-
-
-def in_order(function: Function, pieces: Pieces, cluster: Cluster, **settings: Any) -> Iterator[Any]:
-    """The result of each piece, in the order of the pieces; as `run`, whose `shared` and `most` it takes."""
-    waiting, following = dict[int, Any](), 0
-    for number, result in run(function, pieces, cluster, ordered=True, **settings):
-        waiting[number] = result
-        while following in waiting:
-            yield waiting.pop(following)
-            following += 1
+        yield from _on_ray(ray, function, pieces, cluster, shared, most, waiting)
 
 
 def _on_ray(
-    ray: Any, function: Function, pieces: Pieces, cluster: Cluster, shared: Sequence[Any], ordered: bool, most: float
-) -> Iterator[tuple[int, Any]]:
+    ray: Any, function: Function, pieces: Pieces, cluster: Cluster, shared: Sequence[Any], most: float, waiting: float
+) -> Iterator[Any]:
     needs = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": cluster.retries}
     remote, references = ray.remote(function).options(**needs, retry_exceptions=False), [*map(ray.put, shared)]
     room = min(_AHEAD * _at_once(ray.cluster_resources(), cluster), most)
-    waiting = iter(enumerate(pieces))
-    lead = min(_WAITING * room, most) if ordered else math.inf  # what follows a slow piece is kept until that is done
-    under_way: dict[Any, int] = {}  # in the order of the pieces
-    submitted = 0
+    ahead = min(waiting * room, most)  # of the piece that follows next
+    unsent, sent, following = iter(pieces), 0, 0
+    under_way: dict[Any, int] = {}  # the number of the piece of each reference
+    results: dict[int, Any] = {}  # of pieces that wait for the one that follows next
     try:
         while True:
-            while (
-                len(under_way) < room
-                and submitted - next(iter(under_way.values()), submitted) < lead
-                and (following := next(waiting, None))
-            ):
-                under_way[remote.remote(*references, *following[1])] = following[0]
-                submitted += 1
+            while len(under_way) < room and sent - following < ahead and (piece := next(unsent, None)) is not None:
+                under_way[remote.remote(*references, *piece)] = sent
+                sent += 1
             if not under_way:
                 return
             done, _ = ray.wait(list(under_way), num_returns=1)
             for reference in done:
-                yield under_way.pop(reference), _result(ray, reference, cluster)
+                results[under_way.pop(reference)] = _result(ray, reference, cluster)
+            while following in results:
+                yield results.pop(following)
+                following += 1
     finally:
         for reference in under_way:  # the cluster continues to exist after an error
             ray.cancel(reference, force=True)

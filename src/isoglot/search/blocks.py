@@ -17,7 +17,7 @@ Direction = Literal["max", "forward", "backward", "intersection"]
 
 def load(vectors: NDArray[Any], start: int, stop: int, metric: Metric) -> Floats:
     """Rows of a table as float32, for "cosine" normalised. Raises `ValueError` for a value that is not finite."""
-    rows = np.asarray(vectors[start:stop], np.float32)
+    rows = vectors[start:stop] if metric == "cosine" else np.asarray(vectors[start:stop], np.float32)
     if len(bad := not_finite(rows)):
         raise ValueError(f"row {start + bad[0]} of the vectors contains a value that is not finite")
     return unit(rows) if metric == "cosine" else rows

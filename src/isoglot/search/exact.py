@@ -46,12 +46,10 @@ def tile_shape(n: int, m: int, dim: int, k: int, budget: int, *, workers: int = 
     """
     height, width = min(ROWS, round_up(n, COLUMN_GROUP)), min(COLUMNS, round_up(m, ROW_GROUP))
     while (need := _memory(height, width, dim, k, workers)) > budget:
-        if height > COLUMN_GROUP and height >= width // 2:
+        if height > COLUMN_GROUP and (height >= width // 2 or width <= ROW_GROUP):
             height = round_up(height // 2, COLUMN_GROUP)
         elif width > ROW_GROUP:
             width = round_up(width // 2, ROW_GROUP)
-        elif height > COLUMN_GROUP:
-            height = round_up(height // 2, COLUMN_GROUP)
         else:
             raise ValueError(f"a memory budget of {budget} bytes is too small; the smallest tile needs {need}")
     return height, width
@@ -79,8 +77,8 @@ def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Met
     for start in range(0, n, step):
         ids = best.ids[start : start + step]
         rows = load(x, start, start + step, metric)
-        near = np.asarray(y[ids.ravel()], np.float32)
-        near = unit(near) if metric == "cosine" else near
+        near = y[ids.ravel()]
+        near = unit(near) if metric == "cosine" else np.asarray(near, np.float32)
         scores = np.einsum("nd,ncd->nc", rows, near.reshape(*ids.shape, -1))
         order = np.lexsort((ids, -scores), axis=1)[:, :k]
         rescored.scores[start : start + step] = np.take_along_axis(scores, order, axis=1)

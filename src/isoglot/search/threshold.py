@@ -123,9 +123,9 @@ def estimate(pairs: Pairs, hits: Neighbours, *, margin: Margin = "ratio") -> Est
     counts = np.arange(1, len(pairs) + 1)
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], True))
     cut = int(cuts[(2 * right[cuts] / (counts[cuts] + right[-1])).argmax()])
-    whole = max(float(right[-1]), np.finfo(float).tiny)
+    total = max(float(right[-1]), np.finfo(float).tiny)
     sure, smaller = float(right[cut]), min(len(hits.forward_ids), len(hits.backward_ids))
-    return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / whole, separation, sure, sure / smaller)
+    return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / total, separation, sure, sure / smaller)
 
 
 def _second(hits: Neighbours, margin: Margin) -> Doubles:

@@ -12,9 +12,10 @@ from ipaddress import ip_address
 from socket import gethostname
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from isoglot.serve.replies import CLOSE, Problem, read_header
+from isoglot.serve.replies import CLOSE, Problem
 
 ANY = "*"
 
@@ -40,7 +41,8 @@ class Access:
             await send({"type": "websocket.close"})
 
     def _problem(self, scope: Scope) -> Problem | None:
-        host, origin = read_header(scope, b"host"), read_header(scope, b"origin")
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host"), headers.get("origin")
         if host is not None and not self._is_known(_host(host)):
             return Problem(421, f"This server does not answer for the host {host!r}; see --allow-host.", headers=CLOSE)
         if origin is None or ANY in self.origins or origin.lower() in self.origins:
@@ -77,7 +79,7 @@ class Token:
         await problem.response()(scope, receive, send)
 
     def _is_given(self, scope: Scope) -> bool:
-        kind, _, token = (read_header(scope, b"authorization") or "").partition(" ")
+        kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), self.token)
 
 

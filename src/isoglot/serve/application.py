@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.resources import files
@@ -29,8 +29,8 @@ from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.languages import canonical, tag
 from isoglot.index import Hit, Index
-from isoglot.index.index import with_equal_text
 from isoglot.index.origin import encode_queries
+from isoglot.index.view import with_equal_text
 from isoglot.model import Model
 from isoglot.model.finding import folder_name
 from isoglot.serve import embeddings
@@ -42,7 +42,7 @@ from isoglot.serve.replies import Problem, as_json, integer, parse, reply, requi
 from isoglot.serve.work import Job, Work, Worker
 
 Result = TypeVar("Result")
-_Way = tuple[int, tuple[str, ...], tuple[str, ...]]  # number of hits, languages, languages to exclude
+_Settings = tuple[int, tuple[str, ...], tuple[str, ...]]  # number of hits, languages, languages to exclude
 
 _PAGE = {  # the theme is that of the pages of results
     "/": ("text/html", "serve/page.html"),
@@ -126,10 +126,7 @@ class _Shared:
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
-        self.metrics = Metrics({
-            "isoglot_waiting_requests": ("Requests that wait for the model.", lambda: self.waiting),
-            "isoglot_waiting_requests_limit": ("Further requests get 503.", lambda: self.limits.requests),
-        })  # fmt: skip
+        self.metrics = Metrics(lambda: self.waiting, self.limits.requests)
 
     async def in_thread(self, size: int, function: Callable[..., Result], *arguments: Any) -> Result:
         """The result of the function, which reads or writes so many bytes: run at once, or in a thread.
@@ -177,7 +174,8 @@ class _Shared:
         async def answer(request: Request) -> Response:
             async with self.bodies.read(request) as body:
                 job = await self.in_thread(len(body), read, body)
-                with self.bodies.place(len(body) <= self.limits.small and len(job.texts) > _MANY):
+                needs_place = len(body) <= self.limits.small and len(job.texts) > _MANY
+                with self.bodies.place() if needs_place else nullcontext():
                     results = await self.work(request, work, job)
                     return reply(await self.in_thread(job.size, job.write, results))
 
@@ -235,14 +233,14 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
         state = await shared.in_thread(shared.limits.small, lambda: (len(index), index.kind, index.changes))
         return reply(await shared.in_thread(shared.limits.small, describe, *state))
 
-    def find(searches: list[tuple[str, _Way]]) -> list[list[Hit]]:
+    def find(searches: list[tuple[str, _Settings]]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
         vectors = encode_queries(encoder, [query for query, _ in searches], index.origin)
         hits_of_searches: list[list[Hit]] = [[] for _ in searches]
-        for way in dict.fromkeys(way for _, way in searches):
-            places = [place for place, (_, settings) in enumerate(searches) if settings == way]
-            k, codes, without = way
-            hits = index.search(vectors[places], k, languages=codes, exclude=without, effort=effort)
+        for settings in dict.fromkeys(settings for _, settings in searches):
+            places = [place for place, search in enumerate(searches) if search[1] == settings]
+            k, languages, exclude = settings
+            hits = index.search(vectors[places], k, languages=languages, exclude=exclude, effort=effort)
             for place, row in zip(places, hits, strict=True):
                 hits_of_searches[place] = with_equal_text(searches[place][0], row)
         return hits_of_searches
@@ -266,7 +264,12 @@ def _read_search(body: bytes, limits: Limits) -> Job:
         raise Problem(400, "'query' is blank; send a text to search for.", param="query")
     languages, exclude = (_codes(request, name) for name in ("languages", "exclude"))
     k = integer(request, "k", 10, 1, limits.hits)
-    return Job([(query, (k, languages, exclude))], [query], k * _HIT, lambda results: _write_hits(query, *results))
+
+    def write(results: list[Any]) -> bytes:
+        (hits,) = results  # of the only query
+        return as_json({"query": query, "hits": [_row(hit) for hit in hits]})
+
+    return Job([(query, (k, languages, exclude))], [query], k * _HIT, write)
 
 
 def _codes(request: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -277,10 +280,6 @@ def _codes(request: Mapping[str, Any], name: str) -> tuple[str, ...]:
         return tuple(sorted({canonical(code) for code in codes}))
     except CorpusError as error:
         raise Problem(400, f"'{name}': {error}", param=name) from None
-
-
-def _write_hits(query: str, hits: Sequence[Hit]) -> bytes:
-    return as_json({"query": query, "hits": [_row(hit) for hit in hits]})
 
 
 def _row(hit: Hit) -> dict[str, Any]:

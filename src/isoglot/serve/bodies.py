@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 
 from anyio import fail_after, move_on_after
 from starlette.requests import Request
@@ -26,52 +26,55 @@ class Bodies:
 
         A stop of the server cancels what the block waits for: that is a `Problem` 503 too.
         """
+        chunks, body = request.stream(), bytearray()
+        with ExitStack() as places:
+            try:
+                try:
+                    with fail_after(self.limits.seconds):
+                        await self._receive(request, chunks, body, places)
+                except TimeoutError:
+                    raise Problem(408, "The body did not arrive in time.", headers=CLOSE) from None
+                except Problem:
+                    body.clear()
+                    # A client that asks first sends nothing until the first read: there is nothing to discard.
+                    if "expect" not in request.headers:
+                        await self._discard(chunks)
+                    raise
+                yield bytes(body)
+            except asyncio.CancelledError:
+                raise Problem(503, "The server is shutting down.") from None
+
+    async def _receive(
+        self, request: Request, chunks: AsyncIterator[bytes], body: bytearray, places: ExitStack
+    ) -> None:
+        """Read the body, which takes a place as soon as it is known to be large."""
         length = request.headers.get("content-length", "")
         declared = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
-        chunks, body, is_large = request.stream(), bytearray(), False
-        try:
-            try:
-                with fail_after(self.limits.seconds):
-                    while True:
-                        size = max(declared, len(body))
-                        if size > self.limits.body:
-                            problem = f"The body may have {self.limits.body} bytes; send fewer texts at once."
-                            raise Problem(413, problem, headers=CLOSE)
-                        if size > self.limits.small and not is_large:
-                            if self._large >= self.limits.large:
-                                problem = "Too many large requests are being read; try again later."
-                                raise Problem(503, problem, headers={**CLOSE, "Retry-After": "1"})
-                            is_large = True
-                            self._large += 1
-                        chunk = await anext(chunks, None)
-                        if chunk is None:
-                            break
-                        body += chunk
-            except TimeoutError:
-                raise Problem(408, "The body did not arrive in time.", headers=CLOSE) from None
-            except Problem:
-                body.clear()
-                # A client that asks first sends nothing until the first read: there is nothing to discard.
-                if "expect" not in request.headers:
-                    await self._discard(chunks)
-                raise
-            yield bytes(body)
-        except asyncio.CancelledError:
-            raise Problem(503, "The server is shutting down.") from None
-        finally:
-            self._large -= is_large
+        is_large = False
+        while True:
+            size = max(declared, len(body))
+            if size > self.limits.body:
+                problem = f"The body may have {self.limits.body} bytes; send fewer texts at once."
+                raise Problem(413, problem, headers=CLOSE)
+            if size > self.limits.small and not is_large:
+                places.enter_context(self.place("read", CLOSE))
+                is_large = True
+            chunk = await anext(chunks, None)
+            if chunk is None:
+                return
+            body += chunk
 
     @contextmanager
-    def place(self, needed: bool) -> Iterator[None]:
-        """A place, if needed, for a small body whose answer is large. Raises `Problem` 503."""
-        if needed and self._large >= self.limits.large:
-            problem = "Too many large requests are being answered; try again later."
-            raise Problem(503, problem, headers={"Retry-After": "1"})
-        self._large += needed
+    def place(self, step: str = "answered", headers: Mapping[str, str] | None = None) -> Iterator[None]:
+        """A place for a large body, or for a small one whose answer is large. Raises `Problem` 503."""
+        if self._large >= self.limits.large:
+            problem = f"Too many large requests are being {step}; try again later."
+            raise Problem(503, problem, headers={**(headers or {}), "Retry-After": "1"})
+        self._large += 1
         try:
             yield
         finally:
-            self._large -= needed
+            self._large -= 1
 
     async def _discard(self, chunks: AsyncIterator[bytes]) -> None:
         """Read what a rejected client still sends, up to a bound: if the connection were closed, it would not get the

@@ -7,18 +7,16 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from isoglot.serve.replies import read_header
 
 LOG = logging.getLogger("isoglot.serve")
 _LINE = "%(client)s %(method)s %(route)s %(status)d %(bytes)d bytes %(milliseconds).1f ms %(request)s"
 ID = "X-Request-ID"
-KEY = ID.lower().encode()  # as servers pass it
 SCOPE_KEY = "isoglot.request_id"  # of the id, in the ASGI scope
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # bounds of the histogram
@@ -27,17 +25,19 @@ _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 
 class Metrics:
-    """Counts since the start, in a registry of their own. `gauges` are called when the metrics are requested."""
+    """Counts since the start, in a registry of their own. `waiting` is called when the metrics are requested."""
 
-    def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
+    def __init__(self, waiting: Callable[[], int], most_waiting: int) -> None:
         self.registry = CollectorRegistry()
         labels = ("route", "method", "status")
         self._requests = Counter("isoglot_requests", "Requests answered.", labels, registry=self.registry)
         about = "Time from a request's head to its answer's end."
         self._seconds = Histogram("isoglot_request_seconds", about, ["route"], buckets=SECONDS, registry=self.registry)
         self.texts = Counter("isoglot_texts", "Texts encoded, queries included.", registry=self.registry)
-        for name, (about, value) in gauges.items():
-            Gauge(name, about, registry=self.registry).set_function(value)
+        about = "Requests that wait for the model."
+        Gauge("isoglot_waiting_requests", about, registry=self.registry).set_function(waiting)
+        about = "Further requests get 503."
+        Gauge("isoglot_waiting_requests_limit", about, registry=self.registry).set(most_waiting)
 
     def count_answer(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -62,7 +62,7 @@ class Observe:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        client_id = read_header(scope, KEY) or ""
+        client_id = Headers(scope=scope).get(ID, "")
         number = client_id if _GIVEN.fullmatch(client_id) else f"{random.getrandbits(128):032x}"
         scope[SCOPE_KEY] = number
         began, status, size = perf_counter(), 500, 0
@@ -71,7 +71,7 @@ class Observe:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (KEY, number.encode())]
+                MutableHeaders(scope=message).append(ID, number)
             else:
                 size += len(message.get("body", b""))
             await send(message)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
-from starlette.types import Scope
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -46,15 +45,6 @@ class Problem(Exception):  # noqa: N818 - reported to the client, not a fault of
     def response(self) -> Response:
         """The problem as an answer."""
         return reply(self.body(), status=self.status, headers=self.headers)
-
-
-def read_header(scope: Scope, name: bytes) -> str | None:
-    """The first header of a request with a name in small letters; None if there is none.
-
-    Starlette's `Headers` would copy them all, for each layer of middleware.
-    """
-    value = next((value for key, value in scope["headers"] if key == name), None)
-    return None if value is None else value.decode("latin-1")
 
 
 def reply(

@@ -19,9 +19,11 @@ from isoglot.core.errors import RecipeError, nearest, quote
 from isoglot.data.groups import digest_of
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
+from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Metric, Score, Task
 from isoglot.evaluation.run import data_digest, function, list_subsets, plan, run_tasks
 from isoglot.training import ranks
+from isoglot.training.settings import Recipe
 from isoglot.training.together import encode_together
 
 
@@ -129,7 +131,27 @@ class Choice:
         return sum(values) / len(values), everything
 
 
-def find(task: Task, metric: str | None, *, where: str) -> Metric:
+def choices_of(recipe: Recipe) -> list[Choice]:
+    """The dev scores that choose, by their names.
+
+    Raises RecipeError for a task or a metric that does not exist, for a task that needs more than vectors, and for a
+    choice of metrics with different directions.
+    """
+    choices: dict[str, Choice] = {}
+    for place, settings in enumerate(recipe.evaluation):
+        where = "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
+        if settings.held is None and settings.task not in TASKS:
+            raise RecipeError(f"{where}.task: unknown task {quote(settings.task)}; {nearest(settings.task, TASKS)}")
+        task: Task = TASKS[settings.task] if settings.held is None else settings.held
+        metric = _find_metric(task, settings.metric, where=where)
+        dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)
+        choice = choices.setdefault(settings.name, Choice((), settings.name, settings.every, settings.patience))
+        choice.devs = (*choice.devs, dev)
+        _require_one_direction(choice.devs)
+    return list(choices.values())
+
+
+def _find_metric(task: Task, metric: str | None, *, where: str) -> Metric:
     """The metric of a task by its name, or its main one.
 
     Raises RecipeError for a metric that does not exist, and for a task that needs more than vectors.
@@ -145,7 +167,7 @@ def find(task: Task, metric: str | None, *, where: str) -> Metric:
     return metrics[metric]
 
 
-def require_one_direction(devs: Sequence[Dev]) -> None:
+def _require_one_direction(devs: Sequence[Dev]) -> None:
     """Raise RecipeError for a mix of lower-is-better and higher-is-better scores: their mean has no direction."""
     first = devs[0]
     for dev in devs[1:]:
@@ -206,16 +228,16 @@ class Selector:
         """
         for choice in choices:
             candidates = encoder.exports()
-            tried = [choice.score(candidate) for candidate in candidates]
-            chosen = min(range(len(tried)), key=lambda n: choice.cost(tried[n][0]))
-            choice.records = tried[chosen][1]
-            choice.latest = ranks.from_first(tried[chosen][0])
+            scored = [choice.score(candidate) for candidate in candidates]
+            best = min(range(len(scored)), key=lambda n: choice.cost(scored[n][0]))
+            choice.records = scored[best][1]
+            choice.latest = ranks.from_first(scored[best][0])
             if choice.cost(choice.latest) >= choice.cost(choice.best):
                 choice.since += 1
                 continue
             choice.best, choice.since = choice.latest, 0
             if ranks.rank() == 0:
-                candidates[chosen].save(choice.folder)
+                candidates[best].save(choice.folder)
 
     def snapshot(self) -> dict[str, Any]:
         """The state, for a checkpoint."""

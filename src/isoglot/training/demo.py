@@ -24,8 +24,8 @@ from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.training import recipe as recipes
+from isoglot.training.plan import make_encoder, make_plan
 from isoglot.training.progress import Display
-from isoglot.training.recipes import make_encoder
 from isoglot.training.train import train_seeds
 
 RECIPES = ("demo/pairs", "demo/groups")
@@ -53,8 +53,8 @@ def run(
 def _run(output: Path, device: torch.device, report: Report, show: Callable[[Grid], None]) -> None:
     report("1. An untrained encoder, for comparison")
     with Display() as display:
-        first = recipes.load(RECIPES[0])
-        tables = {"untrained": scores_on_test(make_encoder(first, display.report, seed=first.seed).to(device))}
+        first = make_plan(recipes.load(RECIPES[0]))
+        tables = {"untrained": scores_on_test(make_encoder(first, display.report, seed=first.recipe.seed).to(device))}
     models: dict[Path, float] = {}
     for number, name in enumerate(RECIPES, 2):
         recipe = recipes.load(name)
@@ -63,13 +63,13 @@ def _run(output: Path, device: torch.device, report: Report, show: Callable[[Gri
         tables[Path(name).name] = scores_on_test(load(outcome.model, device=device))
         if outcome.best is not None:
             models[outcome.model] = -outcome.best if outcome.lower_is_better else outcome.best
-    chosen = max(models, key=models.__getitem__)
-    load(chosen).save(output / "model")
+    best_model = max(models, key=models.__getitem__)
+    load(best_model).save(output / "model")
     table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
     report("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")
     show(table)
     all_three = {label: Scores(scores, label) for label, scores in tables.items()}
-    label = chosen.parent.name
+    label = best_model.parent.name
     all_three[label].save(output, before=[results for name, results in all_three.items() if name != label])
     with atomic_write(output / "report.md") as stream:
         stream.write("# isoglot demo\n\n" + to_markdown(table))

@@ -67,15 +67,15 @@ def freeze(run: str | Path, output: str | Path) -> None:
 
 def _describe(folder: Path, name: str, results: Mapping[str, str]) -> dict[str, str]:
     """The files that are written about a run, by their names."""
-    content, how, command = _sweep(folder) if (folder / "design.json").exists() else _run(folder)
-    files = {path: value for path, value in how["files"].items() if not path.startswith("bundled:")}
+    content, circumstances, command = _sweep(folder) if (folder / "design.json").exists() else _run(folder)
+    files = {path: value for path, value in circumstances["files"].items() if not path.startswith("bundled:")}
     data = {path[5:]: files.pop(path) for path in list(files) if path.startswith("data:")}
     for kind, sums in (("files", files), ("data", data), ("results", results)):
         content[f"{kind}.sha256"] = "".join(f"{value}  {path}\n" for path, value in sums.items())
-    versions = {package: version.partition("+")[0] for package, version in how["versions"].items()}
+    versions = {package: version.partition("+")[0] for package, version in circumstances["versions"].items()}
     content["requirements.txt"] = "".join(f"{k}=={v}\n" for k, v in versions.items() if k != "python")
-    facts = {**versions, **how, "name": name, "command": command}
-    facts["by"] = f", by `{how['command']}`" if how["command"] else ""
+    facts = {**versions, **circumstances, "name": name, "command": command}
+    facts["by"] = f", by `{circumstances['command']}`" if circumstances["command"] else ""
     return content | {path.name: path.read_text(encoding="utf-8").format(**facts) for path in sorted(_FILES.iterdir())}
 
 
@@ -94,8 +94,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     """The recipe of a run, the circumstances and the command."""
-    alone = (folder / "run.json").exists()
-    paths = [folder / "run.json"] if alone else sorted(folder.glob("seed-*/run.json"))
+    single = (folder / "run.json").exists()
+    paths = [folder / "run.json"] if single else sorted(folder.glob("seed-*/run.json"))
     records = [_read(path) for path in paths]
     if not records or not all("finished" in record for record in records):
         raise CheckpointError(f"{folder}: not a finished run or sweep; `isoglot train` and `isoglot sweep` make such")
@@ -104,11 +104,12 @@ def _run(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:
     settings = {name: value for name, value in records[0]["recipe"].items() if name in Recipe.model_fields}
     recipe = Recipe(**settings | {"seed": min(record["seed"] for record in records)})
     scores = [f"{record['finished']['best']:.6f}" for record in records if record["finished"]["best"] is not None]
-    how = records[0] | {"scores": f" Dev scores: {', '.join(scores)}." if scores else ""}
+    circumstances = records[0] | {"scores": f" Dev scores: {', '.join(scores)}." if scores else ""}
     ranks = records[0]["number of ranks"]
     command = "isoglot" if ranks == 1 else f"torchrun --nproc-per-node {ranks} -m isoglot"
-    command += f" train recipe.toml --output repeated --device {how['device']}"
-    return {"recipe.toml": dumps(settings_of(recipe))}, how, command + f" --seeds {len(records)}" * (not alone)
+    command += f" train recipe.toml --output repeated --device {circumstances['device']}"
+    command += "" if single else f" --seeds {len(records)}"
+    return {"recipe.toml": dumps(settings_of(recipe))}, circumstances, command
 
 
 def _sweep(folder: Path) -> tuple[dict[str, str], dict[str, Any], str]:

@@ -4,7 +4,7 @@ A run lives in one folder: `run.json` (what is run), `log.jsonl`, `checkpoints/`
 by the dev score, or the last one without a dev score. A run that is interrupted and resumed gives the same model, bit
 for bit on one device, as an uninterrupted one: all state that changes between steps is in the checkpoint.
 
-The input is a `Recipe`, whose settings may hold the objects of a call of `isoglot.train`; `recipes.py` opens what they
+The input is a `Recipe`, whose settings may hold the objects of a call of `isoglot.train`; `plan.py` opens what they
 name.
 """
 
@@ -13,11 +13,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,8 +30,7 @@ from isoglot.core.progress import Report
 from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import read_record, write_record
-from isoglot.data.languages import canonical
-from isoglot.data.table import Array
+from isoglot.data.table import Array, GroupTable
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import compile_layers
 from isoglot.encoders.device import random_state, set_random_state, settle
@@ -40,18 +38,16 @@ from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.memory import fit_graphs
+from isoglot.training.plan import Plan, make_encoder, make_plan, open_objectives
 from isoglot.training.progress import Meter, RunLog, Status
-from isoglot.training.recipes import check, make_encoder, open_objectives
-from isoglot.training.record import Outcome, begin, do_on_first, finish, inputs_of, record_of, reserve
+from isoglot.training.record import Outcome, finish, hold_folder, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
-from isoglot.training.sharding import divide, divide_state, gather, gather_state
+from isoglot.training.sharding import divide, divide_state, gather, gather_state, train_divided
 from isoglot.training.step import Chunks, StepLimits, StepResult, Stream, train_step
-from isoglot.training.teacher import open_teacher, teacher_columns
-from isoglot.training.trackers import check as trackers_of
+from isoglot.training.teacher import open_teacher, teacher_column
+from isoglot.training.trackers import choose_trackers
 
-Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
-
-LOOK = 10  # the step after which vectors are checked for collapse
+COLLAPSE_STEP = 10  # the step after which vectors are checked for collapse
 
 
 @dataclass(slots=True)
@@ -69,40 +65,13 @@ class State:
         return self.done + self.step
 
 
-def open_stream(
-    recipe: Recipe,
-    settings: StreamSettings,
-    corpus: Corpus,
-    encoder: Encoder,
-    limits: StepLimits,
-    *,
-    seed: int,
-    position: Position | None,
-    report: Report,
-) -> Stream:
-    """The batches of a stream from a position on, or from the beginning, and its objectives."""
-    tables = cache_folder() / "tables"
+def tokenize_corpus(corpus: Corpus, encoder: Encoder, report: Report) -> GroupTable:
+    """The table of a stream's text, from the cache or made by rank 0."""
+    # One tokenizer.json gives other ids to a transformer, which adds special tokens, than to a static encoder.
+    fingerprint = f"{encoder.fingerprint} {encoder.tokenize(['']).ids.tolist()}"
     with ranks.take_turns():
-        # One tokenizer.json gives other ids to a transformer, which adds special tokens, than to a static encoder.
-        fingerprint = f"{encoder.fingerprint} {encoder.tokenize(['']).ids.tolist()}"
-        table = build_table(corpus, encoder.tokenize, fingerprint=fingerprint, cache=tables, report=report)
-    sizes = {name: int(column.max()) + 1 for name, column in table.extras.items() if column.dtype.kind == "i"}
-    teacher = open_teacher(recipe, settings.teacher, encoder.device) if settings.teacher else None
-    if teacher is not None:
-        sizes["teacher"] = teacher.dim
-    objective = open_objectives(recipe, settings, encoder, table.languages, sizes, seed=seed)
-    columns: Columns = {}
-    if teacher is not None and settings.teacher:  # after the objectives, which fail fast
-        pivot = settings.teacher.pivot and canonical(settings.teacher.pivot)
-        columns = teacher_columns(
-            teacher, corpus, table, pivot=pivot, precision=settings.teacher.precision, report=report
-        )
-    corpus.release()
-    batches = Batches(
-        table, settings.batching, seed=seed, mixing=corpus.mixing(), position=position, columns=columns,
-        rank=ranks.rank(), world=ranks.world(),
-    )  # fmt: skip
-    return Stream(corpus.name, batches, objective, lambda batch: Chunks.of(encoder, batch.tokens, limits))
+        tables = cache_folder() / "tables"
+        return build_table(corpus, encoder.tokenize, fingerprint=fingerprint, cache=tables, report=report)
 
 
 def ignore(_: object) -> None:
@@ -137,29 +106,30 @@ def run(
     output.
     """
     began = time.monotonic()
-    corpora, choices = check(recipe, name)
-    trackers, selector = trackers_of(track), Selector(choices, output)
+    plan = make_plan(recipe, name)
+    trackers, selector = choose_trackers(track), Selector(plan.choices, output)
     for stage in recipe.stages:
         try:
             settle(stage.optimizer.precision, device)
         except ValueError as error:
             raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
     seed = recipe.seed if seed is None else seed
-    record = record_of(recipe, choices)
+    record = record_of(plan)
     models = [choice.folder for choice in selector.choices] or [output / "model"]
-    with ranks.group(device), reserve(inputs_of(recipe), output, models):
+    with (
+        ranks.group(device),
+        hold_folder(output, plan, record, models=models, seed=seed, device=device, resume=resume) as finished,
+    ):
         report, update = (report, update) if ranks.rank() == 0 else (ignore, ignore)
-        start = partial(begin, output, record, recipe, corpora, choices, seed=seed, device=device, resume=resume)
-        finished = do_on_first(start)
         if finished is not None:
             report(f"{output}: this run is already finished")
-            return Outcome(output / "model", **finished)
-        log = partial(RunLog, output, trackers=trackers, settings={"seed": seed, **record})
-        this = Run(recipe, corpora, output, selector, log, seed=seed, device=device, report=report, update=update)
-        with closing(this.log):
-            this.train()
+            return finished
+        training = Run(plan, output, selector, seed=seed, device=device, report=report, update=update)
+        step, settings = training.state.overall, {"seed": seed, **record}
+        with closing(RunLog(output, resumed_at=step, trackers=trackers, settings=settings)) as log:
+            training.train(log)
         outcome = Outcome(
-            output / "model", selector.best, this.state.overall, time.monotonic() - began, selector.lower_is_better
+            output / "model", selector.best, training.state.overall, time.monotonic() - began, selector.lower_is_better
         )
         if ranks.rank() == 0:
             finish(output, outcome)
@@ -171,28 +141,27 @@ class Run:
 
     def __init__(
         self,
-        recipe: Recipe,
-        corpora: Sequence[Sequence[Corpus]],
+        plan: Plan,
         output: Path,
         selector: Selector,
-        open_log: Callable[..., RunLog],
         *,
         seed: int,
         device: torch.device,
         report: Report,
         update: Callable[[Status], None],
     ) -> None:
-        self.recipe, self.corpora, self.output, self.selector = recipe, corpora, output, selector
+        self.recipe, self.corpora = plan.recipe, plan.corpora
+        self.output, self.selector = output, selector
         self.seed, self.device, self.report, self.update = seed, device, report, update
         self.state = State()
         self.streams: list[Stream] = []
         self.saved_step: int | None = None  # step of the newest checkpoint
-        self.unread: Callable[[], None] | None = None  # waits for the newest step and reports it
+        self.pending_report: Callable[[], None] | None = None  # waits for the newest step and reports it
         torch.manual_seed(seed)
         with ranks.take_turns():
-            for corpus in chain(*corpora):
+            for corpus in plan.text:
                 corpus.check()  # before a tokenizer is trained or a table is built
-            self.encoder: Encoder = make_encoder(recipe, report, seed=seed, corpora=corpora[0])
+            self.encoder: Encoder = make_encoder(plan, report, seed=seed)
         self.saved, problems = checkpoint.load(output / "checkpoints")
         for problem in problems:
             report(f"{problem}; using the checkpoint before it")
@@ -203,30 +172,30 @@ class Run:
             self.state = State(**{**state, "positions": [Position(*numbers) for numbers in state["positions"]]})
             self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
-        if recipe.memory.compile:
+        if self.recipe.memory.compile:
             compile_layers(self.encoder)
         # What the steps train: the encoder, or a copy whose weights the ranks divide; then the encoder is on the host.
-        divides = recipe.memory.shard_weights and ranks.world() > 1
+        divides = self.recipe.memory.shard_weights and ranks.world() > 1
         self.trained = divide(self.encoder, device) if divides else self.encoder.to(device)
         self.base = self.encoder.name
         cards = [part.card for part in self.encoder.modules() if isinstance(part, Encoder) and part.card]
         self.licence = " and ".join(dict.fromkeys(start.licence for start in cards if start.licence))
         self.data = {name: Data(**entry) for name, entry in (self.saved or {}).get("data", {}).items()}
-        self.log = open_log(resumed_at=self.state.overall)
 
-    def train(self) -> None:
+    def train(self, log: RunLog) -> None:
         """Train every remaining stage, and save the model."""
+        self.log = log
         with Signals() as signals:
             try:
                 for place in range(self.state.stage, len(self.recipe.stages)):
                     if self.selector.exhausted:
                         break
-                    self.stage(place, signals)
+                    self._train_stage(place, signals)
             except (KeyboardInterrupt, SystemExit):
                 state = "no checkpoint was written" if self.saved_step is None else f"step {self.saved_step} is kept"
-                how = "the same command or call resumes from there"
-                how = "pass output= to keep a run" if self.recipe.checkpoint_every is None else how
-                self.report(f"interrupted at step {self.state.overall}; {state}; {how}")
+                advice = "the same command or call resumes from there"
+                advice = "pass output= to keep a run" if self.recipe.checkpoint_every is None else advice
+                self.report(f"interrupted at step {self.state.overall}; {state}; {advice}")
                 raise
         if self.selector.choices and self.selector.best is None:
             self.report("no dev score was a finite number; model/ is the encoder of the last step")
@@ -236,24 +205,43 @@ class Run:
                     encoder.exports()[0].save(self.output / "model")
         ranks.wait()
 
-    def stage(self, place: int, signals: Signals) -> None:
+    def _train_stage(self, place: int, signals: Signals) -> None:
         """Train the rest of one stage."""
         settings = self.recipe.stages[place]
         if self.state.stage != place:
             self.state = State(place, 0, self.state.overall)
-        positions = [*self.state.positions, *[None] * len(settings.streams)]
         memory, precision = self.recipe.memory, settle(settings.optimizer.precision, self.device)
         limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, precision=precision)
-        open_next = partial(open_stream, self.recipe, seed=self.seed, report=self.report)
+        positions: Sequence[Position | None] = self.state.positions or [None] * len(settings.streams)
         self.streams = []
         with ExitStack() as stack:
-            for stream, corpus, position in zip(settings.streams, self.corpora[place], positions, strict=False):
-                opened = open_next(stream, corpus, self.trained, limits, position=position)
+            for stream, corpus, position in zip(settings.streams, self.corpora[place], positions, strict=True):
+                opened = self._open_stream(stream, corpus, limits, position)
                 self.streams.append(stack.enter_context(closing(opened)))
-            self._describe(settings, self.corpora[place])
-            self._steps(settings, self._optimizer(settings, place), limits, signals)
+            self._describe_data(settings, self.corpora[place])
+            self._train_steps(settings, self._make_optimizer(settings, place), limits, signals)
 
-    def _describe(self, settings: StageSettings, corpora: Sequence[Corpus]) -> None:
+    def _open_stream(
+        self, settings: StreamSettings, corpus: Corpus, limits: StepLimits, position: Position | None
+    ) -> Stream:
+        """The batches of a stream from a position on, or from the beginning, and its objectives."""
+        encoder, teacher, columns = self.trained, None, dict[str, Callable[[Array], Array]]()
+        table = tokenize_corpus(corpus, encoder, self.report)
+        sizes = {name: int(column.max()) + 1 for name, column in table.extras.items() if column.dtype.kind == "i"}
+        if settings.teacher is not None:
+            teacher = open_teacher(self.recipe, settings.teacher, encoder.device)
+            sizes["teacher"] = teacher.dim
+        objective = open_objectives(self.recipe, settings, encoder, table.languages, sizes, seed=self.seed)
+        if settings.teacher is not None and teacher is not None:  # after the objectives, which fail in seconds
+            columns["teacher"] = teacher_column(teacher, settings.teacher, corpus, table, report=self.report)
+        corpus.release()
+        batches = Batches(
+            table, settings.batching, seed=self.seed, mixing=corpus.mixing(), position=position, columns=columns,
+            rank=ranks.rank(), world=ranks.world(),
+        )  # fmt: skip
+        return Stream(corpus.name, batches, objective, lambda batch: Chunks.of(encoder, batch.tokens, limits))
+
+    def _describe_data(self, settings: StageSettings, corpora: Sequence[Corpus]) -> None:
         """Add the data of the stage to the model card and to `data.json` of the run."""
         if ranks.rank() == 0:
             path, content = self.output / "data.json", dict[str, Any]()
@@ -270,7 +258,7 @@ class Run:
         for encoder in self.encoder.exports():
             encoder.card = Card(base=self.base, licence=self.licence, data=list(self.data.values()), seed=self.seed)
 
-    def _optimizer(self, settings: StageSettings, place: int) -> torch.optim.Optimizer:
+    def _make_optimizer(self, settings: StageSettings, place: int) -> torch.optim.Optimizer:
         """The optimizer over everything that is trained; with it, the state of a checkpoint is restored."""
         modules = [self.trained, *(stream.objective.to(self.device) for stream in self.streams)]
         adam = optimizer.build(modules, settings.optimizer, apart=self.recipe.memory.shard_weights)
@@ -284,7 +272,7 @@ class Run:
         self.saved = None
         return adam
 
-    def _steps(
+    def _train_steps(
         self, settings: StageSettings, adam: torch.optim.Optimizer, limits: StepLimits, signals: Signals
     ) -> None:
         """Step to the end of the stage, to an early stop or to a signal."""
@@ -294,21 +282,22 @@ class Run:
         self.trained.train()
         if self.recipe.memory.graph_tokens is None:
             limits = fit_graphs(limits, self.trained, adam)
+        take_step = train_divided if ranks.is_divided(self.trained) else train_step
         for step in range(self.state.step, total):
             lr = optimizer.rate(step, total=total, settings=settings.optimizer)
             with signals.defer():
-                result = train_step(
+                result = take_step(
                     self.trained, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
                     accumulate=settings.optimizer.accumulate, where=f"step {self.state.overall + 1}",
                 )  # fmt: skip
-                self._read()  # of the step before, so that an accelerator has this one to do meanwhile
+                self._finish_step()  # the one before, so that an accelerator has this one to do meanwhile
                 self.state.step = step + 1
-                self.unread = partial(self._report, result, meter, settings.name, self.state.overall)
+                self.pending_report = partial(self._report_step, result, meter, settings.name, self.state.overall)
                 if self.device.type == "cpu":
-                    self._read()
+                    self._finish_step()
             last = step + 1 == total
-            if self.state.overall == LOOK or (last and self.state.overall < LOOK):
-                self._look()
+            if self.state.overall == COLLAPSE_STEP or (last and self.state.overall < COLLAPSE_STEP):
+                self._warn_of_collapse()
             if choices := self.selector.list_due(step + 1, last=last) if settings.select else []:
                 self._evaluate(choices)
             every = self.recipe.checkpoint_every
@@ -321,11 +310,11 @@ class Run:
             if received := max(ranks.exchange(signals.received))[0]:
                 if every is not None and self.saved_step != self.state.overall:
                     self._save(adam)
-                self._read()
+                self._finish_step()
                 signals.obey(received)
-        self._read()
+        self._finish_step()
 
-    def _report(self, result: StepResult, meter: Meter, stage: str, step: int) -> None:
+    def _report_step(self, result: StepResult, meter: Meter, stage: str, step: int) -> None:
         """Write a step of the run to the log, and show it."""
         reports, norm = result.read()
         status = meter.read(reports, stage=stage, step=step - self.state.done, lr=result.lr, norm=norm)
@@ -335,14 +324,14 @@ class Run:
         )  # fmt: skip
         self.update(status)
 
-    def _read(self) -> None:
+    def _finish_step(self) -> None:
         """Wait for the newest step and report it, if it was not. Raises CheckpointError for a value that is not finite.
 
         Before anything is made of the encoder: an accelerator updates its weights before the host knows the loss.
         """
-        unread, self.unread = self.unread, None
-        if unread is not None:
-            unread()
+        report, self.pending_report = self.pending_report, None
+        if report is not None:
+            report()
 
     @contextmanager
     def _join_weights(self) -> Iterator[Encoder]:
@@ -354,9 +343,9 @@ class Run:
             self.encoder.cpu()
         self.trained.train()
 
-    def _look(self) -> None:
+    def _warn_of_collapse(self) -> None:
         """Warn if all vectors are nearly equal, which dev scores do not explain."""
-        self._read()
+        self._finish_step()
         batch = self.streams[0].latest
         with self._join_weights() as encoder, torch.no_grad():
             if batch is None or ranks.rank() > 0:
@@ -374,7 +363,7 @@ class Run:
 
     def _evaluate(self, choices: Sequence[Choice]) -> None:
         """Score the encoder on the dev tasks that are due; keep it where it is the best so far."""
-        self._read()
+        self._finish_step()
         with self._join_weights() as encoder:
             self.selector.judge(choices, encoder)
         for choice in choices:
@@ -390,7 +379,7 @@ class Run:
 
     def _save(self, adam: torch.optim.Optimizer) -> None:
         """Write a checkpoint of everything that changes from step to step."""
-        self._read()
+        self._finish_step()
         random, moments = ranks.collect(random_state(self.device)), gather_state(adam.state_dict())
         with self._join_weights() as encoder:
             weights = encoder.state_dict()

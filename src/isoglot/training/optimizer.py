@@ -80,9 +80,9 @@ def build(modules: Iterable[nn.Module], settings: OptimizerSettings, *, apart: b
     return AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
 
 
-def _refuse_sparse(chosen: torch.optim.Optimizer, *_: Any) -> None:
+def _refuse_sparse(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     """Raise before a step: torch's RMSprop does not support sparse gradients."""
-    if any(p.grad is not None and p.grad.is_sparse for group in chosen.param_groups for p in group["params"]):
+    if any(p.grad is not None and p.grad.is_sparse for group in optimizer.param_groups for p in group["params"]):
         raise RecipeError(
             'optimizer.kind: "rmsprop" cannot train row-sparse tables, as in static encoders and entity tables; '
             'write kind = "adamw"'

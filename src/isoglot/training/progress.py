@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any
 
 from rich.console import Console
@@ -21,7 +20,7 @@ from rich.progress import Progress as Drawing
 from rich.table import Column
 from rich.text import Text
 
-from isoglot.core.progress import Bar, clock
+from isoglot.core.progress import Bar, Progress, clock
 from isoglot.data.files import atomic_write, writing
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
@@ -95,10 +94,14 @@ class Meter:
 class Display(Bar):
     """Shows a run on stderr, inside `with`: a bar on a terminal or in a notebook, elsewhere a line now and then.
 
-    quiet   show nothing, as ranks other than the first do
+    quiet     show nothing, as ranks other than the first do
+    progress  also called, with (steps done, steps in all)
     """
 
-    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+    def __init__(
+        self, console: Console | None = None, *, quiet: bool = False, progress: Progress | None = None
+    ) -> None:
+        self.progress = progress
         quiet = quiet or logging.getLogger("isoglot").level > logging.INFO  # `isoglot --quiet`
         self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
         is_notebook = self.console.is_jupyter and find_spec("ipywidgets") is not None
@@ -123,6 +126,8 @@ class Display(Bar):
             self.shown = 0.0  # and the last one
         line = f"{status.stage} {status.step}/{status.total}  {status.details}"
         self.show(status.stage, status.step, status.total, line=line, details=status.details)
+        if self.progress is not None:
+            self.progress(status.step, status.total)
 
 
 class RunLog:
@@ -132,20 +137,13 @@ class RunLog:
     lines of the steps it is about to repeat, so that the log of an interrupted run is that of an uninterrupted one.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        resumed_at: int | None = None,
-        trackers: Sequence[str] = (),
-        settings: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, folder: Path, *, resumed_at: int, trackers: Sequence[str], settings: Mapping[str, Any]) -> None:
         self._stream: IO[str] | None = None
         if ranks.rank() > 0:
             return
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "log.jsonl"
-        if resumed_at is not None and path.exists():
+        if path.exists():
             lines = [line for line in path.read_bytes().split(b"\n") if _step(line) <= resumed_at]
             with atomic_write(path, binary=True) as stream:
                 stream.write(b"".join(line + b"\n" for line in lines))

@@ -34,13 +34,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Any, get_args
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, get_args
 
 from isoglot.core.errors import RecipeError, nearest, quote
 from isoglot.core.toml import tomllib
-from isoglot.training.settings import Recipe, StreamSettings
+
+if TYPE_CHECKING:  # pydantic and the settings, which load torch, are only needed to validate a recipe, not to list it
+    from pydantic import BaseModel
+
+    from isoglot.training.settings import Recipe
 
 PACKAGED = Path(__file__).parents[1] / "recipes"
 DEEPEST = 16  # maximum files and variants between a recipe and its last base
@@ -84,19 +86,24 @@ def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     return _validate(data, chain)
 
 
-def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recipe") -> Recipe:
-    """Validate settings, which may extend a recipe too; `where` begins the message of an error."""
-    _require_shallow(data, where)
-    chain = _layers(data, where, folder / "recipe", home=folder)
+def parse(data: Mapping[str, Any], *, folder: Path = Path()) -> Recipe:
+    """Validate settings, which may extend a recipe too; relative paths are below `folder`."""
+    _require_shallow(data, "recipe")
+    chain = _layers(data, "recipe", folder / "recipe", home=folder)
     return _validate(chain[-1].data, chain)
 
 
 def show(name: str | Path) -> str:
     """A recipe merged with everything it extends as one TOML text, below the header comments of all its files."""
     chain = _read_chain(name)
-    if len(chain) == 1 and not _members(chain[0].file):
+    if len(chain) == 1 and not _variants(chain[0].file):
         return text(name)
     return dumps(chain[-1].data, chain)
+
+
+def describe(name: str | Path) -> str:
+    """The description of a recipe, which is not validated."""
+    return str(_read_chain(name)[-1].data.get("description", ""))
 
 
 def text(name: str | Path) -> str:
@@ -112,8 +119,7 @@ def find(name: str | Path) -> Path:
 def names() -> Iterator[str]:
     """Names of the packaged recipes."""
     for file in sorted(PACKAGED.rglob("*.toml")):
-        for name in _in(file):
-            yield file.relative_to(PACKAGED).with_name(name).as_posix()
+        yield from _list_recipes(file)
 
 
 def _read_chain(name: str | Path) -> list[Layer]:
@@ -122,9 +128,9 @@ def _read_chain(name: str | Path) -> list[Layer]:
     """
     file, variant = _locate(name)
     chain = _layers(*_read_settings(file, variant), file, variant, home=file.parent)
-    members = _members(file)
-    if members and not variant and "name" not in chain[-1].data:
-        raise RecipeError(f"{name}: a base without a name of its own; choose one of {', '.join(members)}")
+    if not variant and "name" not in chain[-1].data and _variants(file):
+        choices = ", ".join(_list_recipes(file))
+        raise RecipeError(f"{name}: a base without a name of its own; choose one of {choices}")
     return chain
 
 
@@ -149,30 +155,26 @@ def _locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
             if family.is_file() and "-".join(parts[cut:]) in _variants(family):
                 return family, "-".join(parts[cut:])
     beside = sorted((folder / name).parent.glob("*.toml")) if Path(name).suffix == ".toml" else []
-    names_beside = [f"{one}.toml" for file in beside for one in _in(file)]
+    names_beside = [Path(recipe).name for file in beside for recipe in _list_recipes(file)]
     otherwise = "`isoglot recipe list` shows the packaged ones"
     hint = nearest(Path(name).name, names_beside) if names_beside else nearest(str(name), names(), otherwise=otherwise)
     raise RecipeError(f"{quote(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
 
 
-def _name_file(file: Path, variant: str) -> str:
+def _name_file(file: Path, variant: str = "") -> str:
     """The name by which `_locate` finds a file or a variant in it."""
     stem = file.with_name(f"{file.stem}-{variant}" if variant else file.stem)
     return stem.relative_to(PACKAGED).as_posix() if file.is_relative_to(PACKAGED) else f"{stem}{file.suffix}"
 
 
-def _members(file: Path) -> list[str]:
-    """Names of the recipes that are variants of a file."""
-    return [_name_file(file, variant) for variant in _variants(file)]
-
-
-def _in(file: Path) -> list[str]:
-    """Names of all recipes of a file, without its folder; of a file that cannot be read, its own."""
+def _list_recipes(file: Path) -> list[str]:
+    """Names of all recipes of a file; of a file that cannot be read, its own."""
     try:
-        variants = [f"{file.stem}-{variant}" for variant in _variants(file)]
-        return variants if variants and "name" not in read_toml(file) else [file.stem, *variants]
+        variants = [_name_file(file, variant) for variant in _variants(file)]
+        is_base = variants and "name" not in read_toml(file)
     except RecipeError:
-        return [file.stem]
+        return [_name_file(file)]
+    return variants if is_base else [_name_file(file), *variants]
 
 
 def _variants(file: Path) -> dict[str, dict[str, Any]]:
@@ -197,19 +199,18 @@ def _place_of(file: Path, variant: str = "") -> str:
 
 
 def read_toml(file: Path) -> dict[str, Any]:
-    """The content of a file. Raises RecipeError."""
-    try:
-        data = _loads(_read(file))
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise RecipeError(f"{_place_of(file)}: not valid TOML: {error}") from error
-    _require_shallow(data, _place_of(file))
-    return data
+    """The content of a file, which must not be modified. Raises RecipeError."""
+    return _parse(_read(file), _place_of(file))
 
 
 @lru_cache(64)
-def _loads(content: str) -> dict[str, Any]:
-    """Cached, since a family's file is read for each of its recipes; must not be modified."""
-    data: dict[str, Any] = tomllib.loads(content)
+def _parse(content: str, where: str) -> dict[str, Any]:
+    """Cached, since a family's file is read for each of its recipes."""
+    try:
+        data: dict[str, Any] = tomllib.loads(content)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise RecipeError(f"{where}: not valid TOML: {error}") from error
+    _require_shallow(data, where)
     return data
 
 
@@ -236,14 +237,14 @@ def _require_shallow(data: Mapping[str, Any], where: str) -> None:
 
 
 def _layers(
-    settings: Mapping[str, Any], where: str, file: Path, variant: str = "", *, home: Path, above: tuple[str, ...] = ()
+    settings: Mapping[str, Any], where: str, file: Path, variant: str = "", *, home: Path, trail: tuple[str, ...] = ()
 ) -> list[Layer]:
     """The layers of settings that are written in a file: those of their base, then their own."""
-    if where in above:
-        raise RecipeError(f"{where}: extends itself: {' -> '.join((*above, where))}")
-    if len(above) == DEEPEST:
-        raise RecipeError(f"{above[0]}: more than {DEEPEST} bases: {' -> '.join((*above, where))}")
-    below: list[Layer] = []
+    if where in trail:
+        raise RecipeError(f"{where}: extends itself: {' -> '.join((*trail, where))}")
+    if len(trail) == DEEPEST:
+        raise RecipeError(f"{trail[0]}: more than {DEEPEST} bases: {' -> '.join((*trail, where))}")
+    bases: list[Layer] = []
     base = (file, "") if variant else None
     if "extends" in settings:
         if not isinstance(settings["extends"], str):
@@ -254,12 +255,12 @@ def _layers(
             raise RecipeError(f"{where}: extends: {error}") from error
         base = Path(os.path.normpath(base_file)), base_variant
     if base is not None:
-        below = _layers(*_read_settings(*base), *base, home=home, above=(*above, where))
-    given: dict[str, Any] = {key: value for key, value in settings.items() if key != "extends"}
+        bases = _layers(*_read_settings(*base), *base, home=home, trail=(*trail, where))
+    own_settings: dict[str, Any] = {key: value for key, value in settings.items() if key != "extends"}
     folder = Path(os.path.abspath(file.parent))  # noqa: PTH100 - links are kept
     if folder != Path(os.path.abspath(home)) and not folder.is_relative_to(PACKAGED):  # noqa: PTH100
-        given = _rebase(given, folder, "")
-    return [*below, Layer(where, file, variant, merge(below[-1].data, given, where) if below else given)]
+        own_settings = _rebase(own_settings, folder, "")
+    return [*bases, Layer(where, file, variant, merge(bases[-1].data, own_settings, where) if bases else own_settings)]
 
 
 def merge(base: Any, new: Any, where: str, key: str = "") -> Any:
@@ -282,21 +283,21 @@ def merge(base: Any, new: Any, where: str, key: str = "") -> Any:
 def _change(base: list[Any], new: dict[str, Any], where: str, key: str) -> list[Any]:
     """A list with some of its elements changed."""
     unnamed = UNNAMED.get(key.rpartition(".")[2])
-    called = [element.get("name", unnamed) if isinstance(element, dict) else None for element in base]
-    changed, gone = list(base), set[int]()
+    element_names = [element.get("name", unnamed) if isinstance(element, dict) else None for element in base]
+    changed, removed = list(base), set[int]()
     for name, value in new.items():
-        at = int(name) if name.isdecimal() else called.index(name) if called.count(name) == 1 else -1
-        if 0 <= at < len(base):
-            changed[at] = merge(base[at], value, where, f"{key}.{name}")
-            gone |= {at} if value is False else set()
+        place = int(name) if name.isdecimal() else element_names.index(name) if element_names.count(name) == 1 else -1
+        if 0 <= place < len(base):
+            changed[place] = merge(base[place], value, where, f"{key}.{name}")
+            removed |= {place} if value is False else set()
         elif name == str(len(changed)):
             changed.append(value)
         else:
-            elements = ", ".join([*filter(None, called), *map(str, range(len(base)))])
+            elements = ", ".join([*filter(None, element_names), *map(str, range(len(base)))])
             raise RecipeError(
                 f"{where}: {key}.{name}: {key} is a list in the base; change one ({elements}) or write a whole list"
             )
-    return [value for at, value in enumerate(changed) if at not in gone]
+    return [value for place, value in enumerate(changed) if place not in removed]
 
 
 def _rebase(value: Any, folder: Path, key: str) -> Any:
@@ -321,6 +322,8 @@ def _override(data: dict[str, Any], assignment: str) -> None:
 
     `streams.0.` may be left out where there is one stream: batching.size=64.
     """
+    from isoglot.training.settings import Recipe, StreamSettings
+
     path, equals, word = assignment.partition("=")
     where = f"--set {quote(assignment, quotes=False)}"
     if not equals:
@@ -371,6 +374,10 @@ def _place(part: str) -> int:
 
 def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
     """Validate settings; `layers` are their origins, for errors."""
+    from pydantic import ValidationError
+
+    from isoglot.training.settings import Recipe
+
     if "folder" in data:
         raise RecipeError(f"{chain[-1].where}: folder: no such setting; paths are relative to the file of the recipe")
     try:
@@ -380,9 +387,8 @@ def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
         # An error inside a list also makes the list too short; report only the inner one.
         outer = [item["loc"] for item in errors]
         inner = [item for item in errors if not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in outer)]
-        raise RecipeError(
-            "; ".join(f"{_writer(chain, item['loc'])}: {_explain(item)}" for item in inner[:3])
-        ) from error
+        problems = [f"{_writer(chain, item['loc'])}: {explain(item, Recipe)}" for item in inner[:3]]
+        raise RecipeError("; ".join(problems)) from error
 
 
 def _writer(chain: Sequence[Layer], place: Sequence[Any]) -> str:
@@ -392,8 +398,8 @@ def _writer(chain: Sequence[Layer], place: Sequence[Any]) -> str:
     stage of a recipe that has only one.
     """
     writer = chain[0]
-    for below, layer in pairwise(chain):
-        if _at(below.data, place) is not _at(layer.data, place):
+    for base, layer in pairwise(chain):
+        if _at(base.data, place) is not _at(layer.data, place):
             writer = layer
     return writer.where
 
@@ -405,15 +411,15 @@ def _at(data: Any, place: Sequence[Any]) -> Any:
     return data
 
 
-def _explain(error: Any) -> str:
-    """One error of pydantic as key, value and what to do."""
+def explain(error: Any, model: type[BaseModel]) -> str:
+    """One error of pydantic about a model as key, value and what to do."""
     place = [part for part in error["loc"] if part not in KINDS]
     if "stages" in place[:1] and "stages" not in error["msg"]:  # written at the top, as the only stage
         place = place[2:] if place[1:2] == [0] else place
     place = [place[0], *place[2:]] if place[:2] == ["evaluation", 0] else place  # written as a table, as the only one
-    key = ".".join(quote(str(part), quotes=False) for part in place) or "recipe"
+    key = ".".join(quote(str(part), quotes=False) for part in place) or model.__name__.lower()
     if error["type"] == "extra_forbidden":
-        hint = nearest(str(place[-1]), _fields(error["loc"][:-1]), most=99)
+        hint = nearest(str(place[-1]), _fields(model, error["loc"][:-1]), most=99)
         return f"{key}: no such setting (value {quote(error['input'])}); {hint}"
     if error["type"] == "missing":
         return f"{'streams' if key == 'stages' else key}: missing required key"
@@ -426,13 +432,15 @@ def _explain(error: Any) -> str:
     if error["type"] in BOUNDS:
         (limit,) = error["ctx"].values()
         message = f"must be {BOUNDS[error['type']]} {limit:{',' if isinstance(limit, int) else 'g'}}"
-    given = "" if isinstance(error["input"], dict) else f" (value {quote(error['input'])})"
-    return f"{key}: {message[0].lower()}{message[1:]}{given}"
+    shown_value = "" if isinstance(error["input"], dict) else f" (value {quote(error['input'])})"
+    return f"{key}: {message[0].lower()}{message[1:]}{shown_value}"
 
 
-def _fields(place: Sequence[Any]) -> list[str]:
-    """Names of the settings that are known at a place of the recipe."""
-    models: list[type[BaseModel]] = [Recipe]
+def _fields(model: type[BaseModel], place: Sequence[Any]) -> list[str]:
+    """Names of the settings that are known at a place of the model."""
+    from isoglot.training.settings import Recipe
+
+    models = [model]
     for part in place:
         tagged = [model for model in models if _tag(model) == part]
         inner = [
@@ -440,7 +448,7 @@ def _fields(place: Sequence[Any]) -> list[str]:
         ]
         models = tagged or inner or models
     names = [name for model in models for name in model.model_fields if name != "folder"]
-    return names if place else [*names, "extends", "variants"]
+    return [*names, "extends", "variants"] if models == [Recipe] else names
 
 
 def _tag(model: type[BaseModel]) -> str | None:
@@ -448,6 +456,8 @@ def _tag(model: type[BaseModel]) -> str | None:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
+    from pydantic import BaseModel
+
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models(argument)]

@@ -7,20 +7,18 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import torch
 
 from isoglot.core import __version__, environment
 from isoglot.core.errors import CheckpointError, IsoglotError, OutputError
 from isoglot.core.plugins import source_of
-from isoglot.data.corpus import Corpus
 from isoglot.data.files import (
     BUNDLED,
     check_output,
@@ -37,10 +35,8 @@ from isoglot.encoders.settings import TowersSettings
 from isoglot.model import Model, layout
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import checkpoint, ranks
-from isoglot.training.best import Choice
+from isoglot.training.plan import Plan
 from isoglot.training.settings import Recipe
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,37 +53,44 @@ class Outcome:
     lower_is_better: bool = False  # of the dev score
 
 
-def record_of(recipe: Recipe, choices: Sequence[Choice]) -> dict[str, Any]:
+def record_of(plan: Plan) -> dict[str, Any]:
     """Everything that changes the result of a run besides the text of its streams, as JSON."""
-    return recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(recipe, choices)
+    return plan.recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(plan)
 
 
-def digests_of(recipe: Recipe, choices: Sequence[Choice], *, installed: bool = False) -> dict[str, dict[str, str]]:
+def digests_of(plan: Plan, *, installed: bool = False) -> dict[str, dict[str, str]]:
     """Digests of what the recipe names or holds besides the text of its streams; of what is not there, none.
 
     models      each model that it begins from or learns from, if that is a folder or `installed` is set
-    files       a tokenizer, files that objectives read, and the modules of objectives that are plug-ins
+    files       see `_list_files`
     objectives  those that are held
     dev         the data of each evaluation
     """
-    parts, objectives = _models(recipe), [one for stream in recipe.streams for one in stream.objectives]
+    recipe, parts = plan.recipe, _list_models(plan.recipe)
     models = {part.model: recipe.local(part.model) for part in parts if part.held is None}
-    values = [getattr(recipe.encoder, "tokenizer", ""), *(v for one in objectives for v in one.options.values())]
-    files = [recipe.resolve(value) for value in values if isinstance(value, str) and value and "\0" not in value]
-    files += [code for one in objectives if one.name in OBJECTIVES and (code := source_of(OBJECTIVES[one.name]))]
+    objectives = [one for stream in recipe.streams for one in stream.objectives]
     every = {
         "models": {name: digest_of(path) for name, path in models.items() if installed or Path(path).is_dir()}
         | {part.model: _digest_of_model(part.held) for part in parts if part.held is not None},
-        "files": {str(path): content_digest(path) for path in files if path.is_file()},
+        "files": {str(path): content_digest(path) for path in _list_files(recipe)},
         "objectives": {
             str(place): _digest_of_objective(one.held) for place, one in enumerate(objectives) if one.held is not None
         },
-        "dev": {f"{choice.name} {dev.where}": dev.digest() for choice in choices for dev in choice.devs},
+        "dev": {f"{choice.name} {dev.where}": dev.digest() for choice in plan.choices for dev in choice.devs},
     }
     return {name: digests for name, digests in every.items() if digests}
 
 
-def _models(recipe: Recipe) -> list[Any]:
+def _list_files(recipe: Recipe) -> list[Path]:
+    """A tokenizer, files that objectives read, and the modules of objectives that are plug-ins."""
+    objectives = [one for stream in recipe.streams for one in stream.objectives]
+    values = [getattr(recipe.encoder, "tokenizer", ""), *(v for one in objectives for v in one.options.values())]
+    files = [recipe.resolve(value) for value in values if isinstance(value, str) and value and "\0" not in value]
+    files += [code for one in objectives if one.name in OBJECTIVES and (code := source_of(OBJECTIVES[one.name]))]
+    return [path for path in files if path.is_file()]
+
+
+def _list_models(recipe: Recipe) -> list[Any]:
     """The settings of the models that a recipe begins from and learns from."""
     towers = recipe.encoder.towers if isinstance(recipe.encoder, TowersSettings) else (recipe.encoder,)
     return [part for part in (*towers, *(stream.teacher for stream in recipe.streams)) if part and part.model]
@@ -119,28 +122,27 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float | None)
 
 
-def files_of(recipe: Recipe, corpora: Sequence[Sequence[Corpus]], choices: Sequence[Choice]) -> dict[str, str]:
+def files_of(plan: Plan) -> dict[str, str]:
     """Digests of the files that are read for the text, its filters, the encoder, objectives and dev scores.
 
     Of a call, whose text is in memory, none.
     """
+    recipe = plan.recipe
     if recipe.encoder.held is not None:
         return {}
-    named = digests_of(recipe, choices)
     with collecting() as paths:
-        for dev in (dev for choice in choices for dev in choice.devs):
+        for dev in (dev for choice in plan.choices for dev in choice.devs):
             dev.task.subsets(dev.data, languages=dev.languages)
-    paths |= {path for corpus in chain(*corpora) for path in corpus.files()}
-    paths |= {Path(path) for path in named.get("files", {})}
-    folders = [recipe.resolve(model) for model in named.get("models", {})]
-    paths |= {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+    paths |= {path for corpus in plan.text for path in corpus.files()}
+    folders = [recipe.resolve(part.model) for part in _list_models(recipe)]
+    paths |= {*_list_files(recipe), *(path for folder in folders for path in folder.rglob("*") if path.is_file())}
     return name_files(paths, recipe.folder, recipe.data.expanduser())
 
 
 def inputs_of(recipe: Recipe) -> list[Path]:
     """Every file and folder that a recipe names, whether it exists or not; of a call the folders of its models."""
     if recipe.encoder.held is not None:
-        models = [part.held for part in _models(recipe)]
+        models = [part.held for part in _list_models(recipe)]
         inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
         return [Path(str(part.origin)) for part in inner if getattr(part, "origin", "")]
     written = recipe.model_dump(mode="json", exclude={"folder", "data", "description"})
@@ -168,8 +170,8 @@ def circumstances(device: object, recipe_files: Mapping[str, str]) -> dict[str, 
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue  # of an extra
-    called = {"command": environment.command(), "device": str(device), "threads": torch.get_num_threads()}
-    return {"versions": versions, **called, "files": dict(recipe_files)}
+    invocation = {"command": environment.command(), "device": str(device), "threads": torch.get_num_threads()}
+    return {"versions": versions, **invocation, "files": dict(recipe_files)}
 
 
 def name_files(files: Iterable[Path], folder: Path, data: Path) -> dict[str, str]:
@@ -181,40 +183,45 @@ def name_files(files: Iterable[Path], folder: Path, data: Path) -> dict[str, str
     return named
 
 
-def do_on_first(work: Callable[[], T]) -> T:
-    """What rank 0 gets from a piece of work that it does for all; its error is raised on every rank."""
-    result: T | None = None
-    problem: tuple[type[IsoglotError], str] | None = None
-    if ranks.rank() == 0:
-        try:
-            result = work()
-        except (CheckpointError, OutputError) as error:
-            problem = type(error), str(error)
-    if problem := ranks.from_first(problem):
-        kind, message = problem
-        raise kind(message)
-    return cast(T, ranks.from_first(result))
-
-
 @contextmanager
-def reserve(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Iterator[None]:
-    """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
+def hold_folder(
+    output: Path,
+    plan: Plan,
+    record: Mapping[str, Any],
+    *,
+    models: Sequence[Path],
+    seed: int,
+    device: torch.device,
+    resume: bool,
+) -> Iterator[Outcome | None]:
+    """Hold the folder of a run for this run alone, with its record there; gives the outcome of a finished run.
 
-    Removes what a killed run has left there and, before any work, raises OutputError for a folder that another run
-    holds, and for files in the place of its output that are inputs or that no run wrote.
+    record  what `record_of` makes of the plan
+    models  the folders in which the run leaves its models
+
+    Removes what a killed run has left there. Before any work, raises OutputError for a folder that another run holds,
+    and for files in the place of its output that are inputs or that no run wrote; CheckpointError for another run.
     """
+    finished: Outcome | None = None
+    problem: tuple[type[IsoglotError], str] | None = None
     with ExitStack() as stack:
+        if ranks.rank() == 0:
+            try:
+                check_output(output, folder=True)
+                stack.enter_context(exclusive(output))
+                _clear_outputs(inputs_of(plan.recipe), output, models)
+                finished = _write_or_compare(output, plan, record, seed=seed, device=device, resume=resume)
+            except (CheckpointError, OutputError) as error:
+                problem = type(error), str(error)
+        finished, problem = ranks.from_first((finished, problem))
+        if problem is not None:  # raised on every rank, none of which waits for the others then
+            kind, message = problem
+            raise kind(message)
+        yield finished
 
-        def hold() -> None:
-            check_output(output, folder=True)
-            stack.enter_context(exclusive(output))
-            _must_be_writable(inputs, output, models)
 
-        do_on_first(hold)
-        yield
-
-
-def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
+def _clear_outputs(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
+    """Raise OutputError for an output that can't be written, and remove the remains of a killed run."""
     # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
     inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
     read_record(output / "run.json", ("recipe", "seed"))
@@ -230,41 +237,32 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
             layout.prepare(folder)
 
 
-def begin(
-    output: Path,
-    record: Mapping[str, Any],
-    recipe: Recipe,
-    corpora: Sequence[Sequence[Corpus]],
-    choices: Sequence[Choice],
-    *,
-    seed: int,
-    device: torch.device,
-    resume: bool,
-) -> dict[str, Any] | None:
-    """Write the record of the run and its circumstances, or check that the run in the folder is the same; if it is
-    finished, return its outcome.
-    """
+def _write_or_compare(
+    output: Path, plan: Plan, record: Mapping[str, Any], *, seed: int, device: torch.device, resume: bool
+) -> Outcome | None:
+    """Write the record of the run and its circumstances, or check that the run in the folder is the same."""
     path, log = output / "run.json", output / "log.jsonl"
-    text = [corpus.digest() for corpus in chain(*corpora)]
-    ours = {"recipe": record, "seed": seed, "number of ranks": ranks.world(), "text": text}
+    text = [corpus.digest() for corpus in plan.text]
+    expected = {"recipe": record, "seed": seed, "number of ranks": ranks.world(), "text": text}
     # A run that failed before its first step may be restarted, by any recipe.
     has_progress = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
     if not has_progress:
-        write_record(path, {**ours, **circumstances(device, files_of(recipe, corpora, choices))})
+        write_record(path, {**expected, **circumstances(device, files_of(plan))})
         return None
     if not resume:
         raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")
-    theirs = read_record(path)
-    if theirs is None:
+    recorded = read_record(path)
+    if recorded is None:
         raise CheckpointError(f"{path}: is missing; without it the run cannot be resumed")
-    if changed := differences(ours, theirs):
+    if changed := differences(expected, recorded):
         raise CheckpointError(
             f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
             "another folder"
         )
-    finished = theirs.get("finished")
-    whole = isinstance(finished, dict) and {"model", *finished} == {entry.name for entry in fields(Outcome)}
-    return finished if whole and layout.is_model(output / "model") else None
+    finished = recorded.get("finished")
+    if not isinstance(finished, dict) or {"model", *finished} != {entry.name for entry in fields(Outcome)}:
+        return None
+    return Outcome(output / "model", **finished) if layout.is_model(output / "model") else None
 
 
 def finish(output: Path, outcome: Outcome) -> None:

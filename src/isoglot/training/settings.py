@@ -226,9 +226,9 @@ class Recipe(Settings):
 
     @field_validator("evaluation", mode="before")
     @classmethod
-    def _one_evaluation(cls, given: Any) -> Any:
+    def _one_evaluation(cls, value: Any) -> Any:
         """`[evaluation]` is a list of one."""
-        return (given,) if isinstance(given, Mapping) else given
+        return (value,) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
     def _check_schedules(self) -> Recipe:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, cast
 
@@ -22,6 +24,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.training import ranks
+from isoglot.training.step import Chunks, StepLimits, train_step
 
 
 def divide(encoder: Encoder, device: torch.device) -> Encoder:
@@ -86,6 +89,23 @@ def _each_moment(state: dict[str, Any], change: Callable[[int, Any], Any]) -> di
     return {**state, "state": moments}
 
 
+def align_passes(encoder: Encoder, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
+    """As many chunks on every rank, and a limit by which as many keep their graph, for divided weights.
+
+    Chunks that make up for those of other ranks have an empty text and no rows. A weight is rounded by each chunk: its
+    gradient is summed when the layer of the chunk is done. All ranks call it.
+    """
+    count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
+    numbers = ranks.exchange(count, graph_chunks)
+    passes = max(pieces for pieces, _ in numbers)
+    graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
+    filler, more = encoder.prepared(encoder.tokenize([""])), passes - count
+    rows = chunks.rows + [torch.arange(0)] * more
+    pieces = [piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more
+    sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
+    return Chunks(rows, pieces, sizes), replace(limits, graph_tokens=sum(sizes[:graph_chunks]), rounds_once=False)
+
+
 class DividedSum(ranks.GradientSum):
     """The sum of divided gradients, which the last backward pass of a step adds up."""
 
@@ -114,3 +134,7 @@ class DividedSum(ranks.GradientSum):
         squares = ranks.joint_norm(parts).to(self.encoder.device).square()
         dist.all_reduce(squares)
         return grads + parts, torch.hypot(norm.to(squares.device), squares.sqrt())
+
+
+train_divided = partial(train_step, gradient_sum=DividedSum, align=align_passes)
+"""`train_step` for an encoder that `divide` made."""

@@ -122,23 +122,6 @@ class Chunks:
         return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], sizes)
 
 
-def align_passes(encoder: Encoder, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
-    """As many chunks on every rank, and a limit by which as many keep their graph, for divided weights.
-
-    Chunks that make up for those of other ranks have an empty text and no rows. A weight is rounded by each chunk: its
-    gradient is summed when the layer of the chunk is done. All ranks call it.
-    """
-    count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
-    numbers = ranks.exchange(count, graph_chunks)
-    passes = max(pieces for pieces, _ in numbers)
-    graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
-    filler, more = encoder.prepared(encoder.tokenize([""])), passes - count
-    rows = chunks.rows + [torch.arange(0)] * more
-    pieces = [piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more
-    sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
-    return Chunks(rows, pieces, sizes), replace(limits, graph_tokens=sum(sizes[:graph_chunks]), rounds_once=False)
-
-
 class Embedded:
     """The vectors of a batch, and backpropagation of their gradient into the encoder.
 
@@ -246,9 +229,9 @@ def count_negatives(batch: Batch) -> float:
         return 0.0
     texts = batch.slot >= 0
     _, inverse, counts = torch.unique(batch.key[texts], return_inverse=True, return_counts=True)
-    alike = torch.zeros(len(batch), dtype=torch.long)
-    alike[texts] = counts[inverse]
-    return float((len(batch) - alike[anchors]).double().mean())
+    same_meaning = torch.zeros(len(batch), dtype=torch.long)
+    same_meaning[texts] = counts[inverse]
+    return float((len(batch) - same_meaning[anchors]).double().mean())
 
 
 def _embed(encoder: Encoder, piece: Tokens) -> Tensor:
@@ -324,12 +307,15 @@ def train_step(
     clip: float = 0.0,
     accumulate: int = 1,
     where: str = "step",
+    gradient_sum: Callable[[Encoder], ranks.GradientSum] = ranks.GradientSum,
+    align: Callable[[Encoder, Chunks, StepLimits], tuple[Chunks, StepLimits]] | None = None,
 ) -> StepResult:
     """One update of the weights, with the gradients of all streams.
 
     lr          learning rate of the step
     clip        maximum norm of the gradient; 0: no clipping
     accumulate  batches of each stream, whose mean gradient is taken
+    gradient_sum, align  other ones for weights that the ranks divide (`train_divided` in sharding.py)
 
     An accelerator is not waited for: its weights are updated also if a value is not finite, which `read` of the result
     finds out. On a CPU, CheckpointError is raised before the update.
@@ -338,20 +324,14 @@ def train_step(
         group["lr"] = lr
     optimizer.zero_grad(set_to_none=True)
     reports: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
-    gradients = ranks.GradientSum(encoder)
-    if ranks.is_divided(encoder):
-        from isoglot.training.sharding import DividedSum
-
-        gradients = DividedSum(encoder)
+    gradients = gradient_sum(encoder)
     turns = [*streams] * accumulate
     for turn, stream in enumerate(turns, 1):
         batch, chunks = stream.next()
-        alike = limits
-        if ranks.is_divided(encoder):
-            chunks, alike = align_passes(encoder, chunks, limits)
+        chunks, batch_limits = align(encoder, chunks, limits) if align else (chunks, limits)
         last_chunk = gradients.last_pass() if turn == len(turns) else None  # a sum must not be reduced twice
         report = backward(
-            encoder, stream.objective, batch, alike, chunks=chunks, share=1 / accumulate, last_chunk=last_chunk
+            encoder, stream.objective, batch, batch_limits, chunks=chunks, share=1 / accumulate, last_chunk=last_chunk
         )
         reports[stream.name].append(report)
     gradients.finish()

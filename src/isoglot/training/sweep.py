@@ -36,10 +36,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from isoglot.core import __version__, environment
-from isoglot.core.arguments import NonNegativeInt, PositiveInt
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
 from isoglot.core.processes import end_with_parent, worker_pool
 from isoglot.core.progress import Report, clock
@@ -58,7 +58,8 @@ from isoglot.encoders import Encoder, fit_flow, fit_whitening
 from isoglot.encoders import load as load_encoder
 from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
-from isoglot.evaluation import TASKS
+from isoglot.encoders.settings import Settings
+from isoglot.evaluation import TASKS, Task
 from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, Difference, compare, p_shown, spread
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.resampling import holm
@@ -72,12 +73,11 @@ from isoglot.report.tables import NOTHING, Grid, save_tables, to_document, to_te
 from isoglot.training import recipe as recipes
 from isoglot.training.freeze import settings_of
 from isoglot.training.loop import run as train
+from isoglot.training.plan import Plan, make_encoder, make_plan
 from isoglot.training.progress import Display
 from isoglot.training.recipe import PACKAGED
-from isoglot.training.recipes import check, check_files, choices_of, corpus_of, make_encoder
 from isoglot.training.record import circumstances, digests_of, files_of, inputs_of, name_files
-from isoglot.training.settings import Recipe
-from isoglot.training.trackers import check as trackers_of
+from isoglot.training.trackers import choose_trackers
 
 __all__ = ["Arm", "Design", "Sweep", "read_design", "sweep"]
 
@@ -86,11 +86,7 @@ DEV = "dev"  # name of the score that selected a run's checkpoint
 _OWN = ("name", "description", "folder", "data")  # settings of a recipe that do not affect a run
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Arm(_Table):
+class Arm(Settings):
     """One arm: a recipe with changes, its encoder before the first step, or a model as it is.
 
     `fit` puts a layer after the encoder at the end, fitted to the text of the recipe's first stage. `at` are the values
@@ -117,7 +113,7 @@ class Arm(_Table):
         return not self.model and (not self.untrained or self.fit == "flow")
 
 
-class Design(_Table):
+class Design(Settings):
     """The arms and the columns of scores to compare (see the module)."""
 
     title: str = ""
@@ -146,8 +142,8 @@ class Design(_Table):
                 raise ValueError(f"columns of {task} name different data; all columns of a task must name the same")
             if len({table.languages for table, _ in of_task}) > 1 and any(subset == "mean" for _, subset in of_task):
                 raise ValueError(f"columns of {task} name different languages, and one is the mean over all of them")
-        if bare := [arm.name for arm in self.arms if not (arm.recipe or arm.model or self.recipe)]:
-            raise ValueError(f"arm {bare[0]!r} has no recipe; set one in the arm, or one for all")
+        if without_recipe := [arm.name for arm in self.arms if not (arm.recipe or arm.model or self.recipe)]:
+            raise ValueError(f"arm {without_recipe[0]!r} has no recipe; set one in the arm, or one for all")
         return self
 
 
@@ -167,18 +163,15 @@ def read_design(path: str | Path, entry: str = "") -> Design:
             if columns not in whole:
                 raise RecipeError(f"{path}: {entry}: columns: {nearest(columns, entries)}")
             data = data | {"columns": whole[columns].get("columns", [])}
-    return parse_design(data, where=f"{path}{f': {entry}' if entry else ''}")
+    return parse_design(data, where=f"{path}: {f'{entry}: ' if entry else ''}")
 
 
-def parse_design(data: Mapping[str, Any], *, where: str = "design") -> Design:
+def parse_design(data: Mapping[str, Any], *, where: str = "") -> Design:
     """A design from plain data. Raises `RecipeError` that begins with `where`."""
     try:
         return Design.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        message = first["msg"].removeprefix("Value error, ")
-        raise RecipeError(f"{where}: {f'{key}: ' if key else ''}{message}") from error
+        raise RecipeError(where + recipes.explain(error.errors()[0], Design)) from error
 
 
 def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
@@ -250,8 +243,8 @@ class Sweep:
                 change = row.differences[place - 1] if place else None
                 mark = _mark(change) if change and change.significant else ""
                 cells.append(spread(row.values[place], row.unit) + mark)
-            took = clock(self.seconds[arm.name]) if arm.name in self.seconds else NOTHING
-            rows.append((arm.name, str(len(self.values[self.columns[0]][arm.name])), *cells, took))
+            duration = clock(self.seconds[arm.name]) if arm.name in self.seconds else NOTHING
+            rows.append((arm.name, str(len(self.values[self.columns[0]][arm.name])), *cells, duration))
         header = ("", "runs", *(row.subset + " ↓" * row.lower_is_better for row in table.rows), "training")
         notes = ["mean ± sample standard deviation over the seeds"]
         if len(self.arms) > 1:
@@ -321,6 +314,7 @@ class Sweep:
             file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
+@check_arguments()
 def sweep(
     design: Design | str | Path,
     output: str | Path,
@@ -372,54 +366,54 @@ def sweep(
         else arm.model_copy(update={"recipe": arm.recipe or design.recipe, "set": (*design.set, *overrides, *arm.set)})
         for arm in arms_over(design.arms, over)
     )
-    chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else tuple(dict.fromkeys(seeds))
-    if not chosen or min(chosen) < 0 or jobs < 1:
-        raise ValueError(f"seeds and jobs must be positive, got seeds={seeds!r}, jobs={jobs}")
+    seed_numbers = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else tuple(dict.fromkeys(seeds))
+    if not seed_numbers or min(seed_numbers) < 0:
+        raise ValueError(f"seeds must be a number of seeds, or seeds of at least 0, got {seeds!r}")
     if len({_folder(arm.name) for arm in arms}) < len(arms):
         raise RecipeError("two arms have the same name or values; remove one of them")
     try:
         precision = None if precision is None else settle(precision, resolve(device))
     except ValueError as error:
         raise EvaluationError(str(error)) from error
-    wanted = _tasks_of(design, tasks, languages)
     folders = {task: Path(files) / table.data for table, (task, _, _) in design.scores if table.data}
-    places = {task: folders.get(task, root) for task in wanted}
-    for task, codes in wanted.items():
-        if not TASKS[task].subsets(places[task], languages=codes):
-            raise EvaluationError(f"{task}: no data in {places[task]}: {TASKS[task].needs}")
-    contents = {task: data_digest(TASKS[task], places[task], languages=codes) for task, codes in wanted.items()}
-    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, places, contents, trackers_of(track))
-    ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
+    tests = [
+        _Test.open(TASKS[task], folders.get(task, root), codes)
+        for task, codes in _tasks_of(design, tasks, languages).items()
+    ]
+    job = _Job(Path(files), root, output, steps, keep, device, precision, tests, choose_trackers(track))
+    plans = [job.plan(arm) for arm in arms if not arm.model]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
-    devs = [[one.model_dump(exclude={"every", "patience"}) for one in recipe.evaluation] for recipe in ready]
-    dev = len(ready) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
-    if not dev and not wanted:
+    devs = [[one.model_dump(exclude={"every", "patience"}) for one in plan.recipe.evaluation] for plan in plans]
+    dev = len(plans) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
+    if not dev and not tests:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
     check_output(output, folder=True)
     read_record(output / "sweep.json", ("arms", "values"))
-    runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
-    inputs = [Path(arm.recipe) for arm in arms if arm.recipe] + [path for one in ready for path in inputs_of(one)]
+    runs = [(arm, seed) for arm in arms for seed in (seed_numbers if arm.random else seed_numbers[:1])]
+    inputs = [Path(arm.recipe) for arm in arms if arm.recipe] + [
+        path for plan in plans for path in inputs_of(plan.recipe)
+    ]
     tables = [*(output / f"sweep.{kind}" for kind in ("md", "tex", "json", "svg")), output / "design.json"]
     check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
     for arm, seed in runs:
         check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
     results = _run(job, runs, jobs=jobs, report=report)
-    result = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
+    result = _gather(design, arms, seed_numbers, results, dev=dev, tasks=tasks)
     result.save(output)
-    write_record(output / "design.json", _describe(job, design, result, ready, tasks, languages))
+    write_record(output / "design.json", _describe(job, design, result, plans, tasks, languages))
     if find_spec("matplotlib"):  # of an extra
         plot_sweep(output, output / "sweep.svg")
     return result
 
 
 def _describe(
-    job: _Job, design: Design, finished: Sweep, ready: Sequence[Recipe], tasks: Sequence[str], languages: Sequence[str]
+    job: _Job, design: Design, finished: Sweep, plans: Sequence[Plan], tasks: Sequence[str], languages: Sequence[str]
 ) -> dict[str, Any]:
     """What `isoglot.freeze` needs of a sweep: arms with their recipes, columns, options, and digests of the files."""
-    files = {name: value for recipe in ready for name, value in files_of(recipe, *check(recipe)).items()}
-    for task, codes in job.tasks.items():
+    files = {name: value for plan in plans for name, value in files_of(plan).items()}
+    for test in job.tests:
         with collecting() as opened:
-            TASKS[task].subsets(job.places[task], languages=codes)
+            TASKS[test.task].subsets(test.data, languages=test.languages)
         files |= name_files(opened, job.files.absolute(), job.data)
     columns = [one.model_dump(mode="json", exclude_defaults=True, exclude_none=True) for one in design.columns]
     arms = [arm.model_dump(exclude={"recipe", "set"}, exclude_defaults=True) | {"at": arm.at} for arm in finished.arms]
@@ -427,7 +421,7 @@ def _describe(
     return circumstances(resolve(job.device), files) | {
         "design": {"title": finished.title, "control": finished.control, "columns": columns},
         "arms": arms,
-        "recipes": dict(zip(names, map(settings_of, ready), strict=True)),
+        "recipes": {name: settings_of(plan.recipe) for name, plan in zip(names, plans, strict=True)},
         "seeds": finished.seeds, "tasks": tasks, "languages": languages, "precision": job.precision, "keep": job.keep,
     }  # fmt: skip
 
@@ -454,6 +448,23 @@ def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) ->
 
 
 @dataclass(frozen=True, slots=True)
+class _Test:
+    """A task on which every arm is evaluated: its languages (none: all), its data, and their digest."""
+
+    task: str
+    data: Path
+    languages: tuple[str, ...]
+    digest: str
+
+    @classmethod
+    def open(cls, task: Task, data: Path, languages: tuple[str, ...]) -> _Test:
+        """Raises EvaluationError if there are no data."""
+        if not task.subsets(data, languages=languages):
+            raise EvaluationError(f"{task.name}: no data in {data}: {task.needs}")
+        return cls(task.name, data, languages, data_digest(task, data, languages=languages))
+
+
+@dataclass(frozen=True, slots=True)
 class _Job:
     """The settings shared by all runs of a sweep."""
 
@@ -464,32 +475,28 @@ class _Job:
     keep: bool
     device: str
     precision: str | None
-    tasks: Mapping[str, Sequence[str]]
-    places: Mapping[str, Path]  # of the data of the tasks
-    contents: Mapping[str, str]  # digests of these
+    tests: Sequence[_Test]
     track: Sequence[str]
 
-    def recipe(self, arm: Arm) -> Recipe:
-        """The recipe of an arm. Raises RecipeError for missing files."""
+    def plan(self, arm: Arm) -> Plan:
+        """The recipe of an arm, checked."""
         recipe = recipes.load(arm.recipe, arm.set)
         stages = recipe.stages
         if self.steps:
             stages = tuple(stage.model_copy(update={"steps": self.steps, "epochs": None}) for stage in stages)
         place = {"folder": self.files} if recipe.folder.is_relative_to(PACKAGED) else {}
-        recipe = recipe.model_copy(update={"data": self.data, "stages": stages, **place})
-        check_files(recipe, arm.recipe)
-        return recipe
+        return make_plan(recipe.model_copy(update={"data": self.data, "stages": stages, **place}), arm.recipe)
 
-    def list_inputs(self, arm: Arm, recipe: Recipe | None) -> dict[str, Any]:
+    def list_inputs(self, arm: Arm, plan: Plan | None) -> dict[str, Any]:
         """What a run is made of: settings, and digests of all that is read for it."""
         made_of: dict[str, Any] = {"fit": arm.fit, "precision": self.precision, "untrained": arm.untrained}
-        made_of["tasks"] = {task: [*codes, self.contents[task]] for task, codes in self.tasks.items()}
-        if recipe is None:
+        made_of["tasks"] = {test.task: [*test.languages, test.digest] for test in self.tests}
+        if plan is None:
             made_of["model"] = digest_of(arm.model)
         else:
-            made_of["recipe"] = recipe.model_dump(mode="json", exclude=set(_OWN))
-            made_of["text"] = [corpus_of(recipe, stream).digest() for stream in recipe.streams]
-            made_of |= digests_of(recipe, choices_of(recipe), installed=True)
+            made_of["recipe"] = plan.recipe.model_dump(mode="json", exclude=set(_OWN))
+            made_of["text"] = [corpus.digest() for corpus in plan.text]
+            made_of |= digests_of(plan, installed=True)
         return made_of
 
     def folder(self, arm: Arm, seed: int) -> Path:
@@ -497,8 +504,8 @@ class _Job:
 
     def run(self, arm: Arm, seed: int, report: Report, update: Callable[[Any], None]) -> Scores:
         """Train an arm with a seed and score it, or read what an earlier call wrote."""
-        recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
-        made_of = self.list_inputs(arm, recipe)
+        plan, folder = None if arm.model else self.plan(arm), self.folder(arm, seed)
+        made_of = self.list_inputs(arm, plan)
         if (folder / "results.json").exists():
             earlier = read_record(folder / MADE_OF) or {}
             if changed := differences({**dict.fromkeys(earlier), **made_of}, earlier):
@@ -511,40 +518,40 @@ class _Job:
         settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__}
         settings |= {} if self.precision is None else {"precision": self.precision}
         scores: list[Score] = []
-        if recipe is None:
+        if plan is None:
             encoder: Model = load(arm.model, device=self.device)
         elif arm.untrained:
-            fresh = make_encoder(recipe, report, seed=seed).exports()[0].eval().to(resolve(self.device))
-            encoder = _fit_layer(arm, fresh, recipe, seed).eval()
-            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in choices_of(recipe)[:1]]
+            fresh = make_encoder(plan, report, seed=seed).exports()[0].eval().to(resolve(self.device))
+            encoder = _fit_layer(arm, fresh, plan, seed).eval()
+            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in plan.choices[:1]]
         else:
             was_begun = (folder / "run.json").exists()
             place, name = resolve(self.device), arm.recipe
             outcome = train(
-                recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
+                plan.recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
             )
             settings["seconds"] = None if was_begun else round(outcome.seconds)
-            encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
+            encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), plan, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
-        for task, languages in self.tasks.items():
+        for test in self.tests:
             scores += evaluate(
-                encoder, [task], data=self.places[task], languages=list(languages), precision=self.precision,
+                encoder, [test.task], data=test.data, languages=list(test.languages), precision=self.precision,
                 skip_missing=True, report=report,
             )  # fmt: skip
         results = Scores(scores, arm.name, settings)
         write_record(folder / MADE_OF, made_of)  # first: results without it are of an unknown run
         write_results(folder, results)
-        if recipe is not None and not arm.untrained and not self.keep:
+        if plan is not None and not arm.untrained and not self.keep:
             for left in ("model", "best", "checkpoints"):
                 shutil.rmtree(folder / left, ignore_errors=True)
         return results
 
 
-def _fit_layer(arm: Arm, encoder: Encoder, recipe: Recipe, seed: int) -> Encoder:
+def _fit_layer(arm: Arm, encoder: Encoder, plan: Plan, seed: int) -> Encoder:
     """The encoder with the layer that the arm asks for, fitted to the text of the recipe's first stage."""
     if not arm.fit:
         return encoder
-    texts = [text for stream in recipe.stages[0].streams for text in corpus_of(recipe, stream).texts()]
+    texts = [text for corpus in plan.corpora[0] for text in corpus.texts()]
     if arm.fit == "whitening":
         return fit_whitening(encoder, texts).encoder
     return fit_flow(encoder, texts, seed=seed).encoder
@@ -601,18 +608,18 @@ def _gather(
     columns = [Column(DEV, ((DEV, "best", "score"),))] if dev else []
     columns += columns_of(design.columns)
     first = next(iter(results.values()))[0]
-    asked = {task.name for task, _ in planned_tasks(list(tasks))} if tasks else set()
+    single_tasks = {task.name for task, _ in planned_tasks(list(tasks))} if tasks else set()
     for name, suite in ((name, SUITES[name]) for name in tasks if name in SUITES):
-        taken = {column.label for column in columns}
+        labels_so_far = {column.label for column in columns}
         columns += [
-            replace(column, label=f"{name} {column.label}") if column.label in taken else column
+            replace(column, label=f"{name} {column.label}") if column.label in labels_so_far else column
             for column in suite.columns
         ]
-        asked -= set(suite.tasks)
-    columns += _columns_of([score for score in first if score.task in asked])
+        single_tasks -= set(suite.tasks)
+    columns += _columns_of([score for score in first if score.task in single_tasks])
     names = [arm.name for arm in design.arms]
-    at = names.index(design.control) if design.control else 0
-    control = arms[at * len(arms) // len(names)].name  # of a grid: with the first of all values
+    place = names.index(design.control) if design.control else 0
+    control = arms[place * len(arms) // len(names)].name  # of a grid: with the first of all values
     order = [control, *(name for name in results if name != control)]
     pairs = [(name, run) for name in order for run in results[name]]
     comparison = compare(*(run for _, run in pairs), names=[name for name, _ in pairs], columns=columns)
@@ -658,9 +665,9 @@ def _mark(change: Difference) -> str:
 
 def _columns_of(scores: Sequence[Score]) -> list[Column]:
     """A column for each average of the main metrics, or for each subset of a task without averages."""
-    chosen = main_metrics(scores)
+    metrics_of_task = main_metrics(scores)
     columns = []
-    for task, metrics in chosen.items():
+    for task, metrics in metrics_of_task.items():
         for metric in metrics:
             of_metric = [score for score in scores if (score.task, score.metric) == (task, metric)]
             averages = [score for score in of_metric if score.over] or of_metric

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.core.progress import Progress, Report, lines
 from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
+from isoglot.data.languages import canonical
 from isoglot.data.store import BLOCK, Rows, VectorStore
 from isoglot.data.table import Array, GroupTable
 from isoglot.data.vectors import open_array
@@ -36,25 +37,25 @@ from isoglot.training.settings import Recipe, TeacherSettings
 from isoglot.training.together import encode_together
 
 
-def teacher_columns(
+def teacher_column(
     teacher: Model,
+    settings: TeacherSettings,
     corpus: Corpus,
     table: GroupTable,
     *,
-    pivot: str = "",
-    precision: str = "float32",
     report: Report,
-) -> Mapping[str, Callable[[Array], Array]]:
-    """The columns that a stream's teacher adds to its batches.
+) -> Callable[[Array], Array]:
+    """The column that a stream's teacher adds to its batches.
 
-    `teacher` gives, for row numbers (n,) of the table, the teacher's vectors (n, D') float32, of length one, D' being
-    the teacher's own width: its vectors of the sentences themselves or, with `pivot`, a language, of the sentence of
+    It is, for row numbers (n,) of the table, the teacher's vectors (n, D') float32, of length one, D' being
+    the teacher's own width: its vectors of the sentences themselves or, with a `pivot`, a language, of the sentence of
     each group in that language, or else its first, so that only these are encoded. All ranks call this at once and
     compute their shares of the vectors; rank 0 reads the corpus and writes them. It keeps in memory, while they are
     computed, some 150 bytes for each distinct text.
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
+    pivot, precision = settings.pivot and canonical(settings.pivot), settings.precision
     parts = [cache_key(teacher), corpus.digest(), pivot, "" if precision == "float32" else precision]
     key = hashlib.sha256(" ".join(filter(None, parts)).encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
@@ -66,7 +67,7 @@ def teacher_columns(
             _compute(encode, corpus, pivot, folder, lines(f"{what}: distinct sentences encoded", report, every=30.0))
 
     encode_together(teacher, compute, normalize_embeddings=True, precision=precision)
-    return {"teacher": _column(folder, table)}
+    return _column(folder, table)
 
 
 def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device) -> Encoder:

@@ -74,7 +74,7 @@ _LONGEST = 500  # characters of a parameter, as all versions of MLflow accept
 _MOST = 100  # parameters that a server of MLflow takes at once
 
 
-def check(track: str | Sequence[str]) -> tuple[str, ...]:
+def choose_trackers(track: str | Sequence[str]) -> tuple[str, ...]:
     """The names of the trackers to use; of none, TensorBoard if it is installed.
 
     Raises RecipeError for an unknown one and for one whose package is missing.

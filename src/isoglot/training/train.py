@@ -35,10 +35,11 @@ from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.model import Model, packaged
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import ranks
+from isoglot.training.best import choices_of
 from isoglot.training.loop import run
-from isoglot.training.progress import Display, Status
+from isoglot.training.plan import copies_of
+from isoglot.training.progress import Display
 from isoglot.training.recipe import load as load_recipe
-from isoglot.training.recipes import choices_of, copies_of
 from isoglot.training.record import Outcome
 from isoglot.training.settings import (
     MEMORY,
@@ -166,12 +167,7 @@ def train(
         with _as_arguments():
             teacher = _open_teacher(teacher, place)
             objectives, every = _objectives(objective), evaluate_every or 0
-            evaluation = [
-                EvaluationSettings(
-                    task=task.name, metric=None, subset="", data=folder, languages=codes, every=every, patience=patience
-                ).hold(task)
-                for task, folder, codes in _dev_tasks(dev, dev_data, languages)
-            ]
+            evaluation = _evaluations(dev, dev_data, languages, every=every, patience=patience)
             encoder = _trainable(encoder, objectives)
             rate = ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]
             stream = {
@@ -204,10 +200,10 @@ def train(
             recipe = recipe.model_copy(update={"checkpoint_every": None})
         else:
             folder = Path(output)
-        display = stack.enter_context(Display(quiet=not show_progress_bar))
+        display = stack.enter_context(Display(quiet=not show_progress_bar, progress=progress))
         outcome = run(
             recipe, folder, device=place, name=name, seed=seed, resume=resume, track=track,
-            report=report or display.report, update=lambda status: _announce(status, display, progress),
+            report=report or display.report, update=display.update,
         )  # fmt: skip
         best = load(outcome.model).to(place)
         if output is None:
@@ -216,12 +212,6 @@ def train(
                 if isinstance(part, Encoder):
                     part.origin = ""  # the folder is removed
         return best
-
-
-def _announce(status: Status, display: Display, progress: Progress | None) -> None:
-    display.update(status)
-    if progress is not None:
-        progress(status.step, status.total)
 
 
 def _load_recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
@@ -367,20 +357,28 @@ def _restrict(encoder: Encoder, settings: Any, *, seed: int) -> Encoder:
     return encoder
 
 
-def _dev_tasks(dev: Any, dev_data: str | Path | None, languages: Languages) -> list[tuple[Task, str, tuple[str, ...]]]:
-    """What selects the best encoder of a call: tasks, each with the folder of its data and its languages."""
+def _evaluations(
+    dev: Any, dev_data: str | Path | None, languages: Languages, *, every: int, patience: int
+) -> list[EvaluationSettings]:
+    """What selects the best encoder of a call."""
+
+    def select_by(task: Task, folder: str = ".", codes: Sequence[str] = ()) -> EvaluationSettings:
+        return EvaluationSettings(
+            task=task.name, metric=None, subset="", data=folder, languages=tuple(codes), every=every, patience=patience
+        ).hold(task)
+
     names = dev if isinstance(dev, list | tuple) else [dev]
     if dev is None:
         return []
     if names and all(isinstance(name, str) or _is_task(name) for name in names):
         folder = str(environment.data_folder() if dev_data is None else dev_data)
-        return [(task, folder, tuple(codes)) for task, codes in tasks_of(names)]
+        return [select_by(task, folder, codes) for task, codes in tasks_of(names)]
     task = Retrieval(tuple(map(_name_sides, groups_of(dev, languages))), name="dev")
     if not task.subsets(Path()):
         raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
     if number := short_row(task.groups or ()):
         raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
-    return [(task, ".", ())]
+    return [select_by(task)]
 
 
 def _is_task(value: Any) -> bool:
@@ -400,15 +398,13 @@ def train_seeds(
     *,
     name: str = "",
     seeds: int = 1,
-    resume: bool = True,
     track: str | Sequence[str] = (),
     device: torch.device,
 ) -> list[Outcome]:
     """Train a recipe once for each of `seeds` seeds, beginning with the recipe's, and show the progress on stderr.
 
     One seed's run is in `output`; of several, each is in `output/seed-N`, and `output/seeds.json` has their mean and
-    sample standard deviation. Finished runs are kept and an interrupted one is continued; without `resume`, a folder
-    with a run is rejected.
+    sample standard deviation. Finished runs are kept and an interrupted one is continued.
     """
     if seeds > 1:
         check_output(output, folder=True)
@@ -418,19 +414,19 @@ def train_seeds(
         folder = output if seeds == 1 else output / f"seed-{seed}"
         with Display(quiet=not ranks.is_first()) as display:
             outcomes.append(
-                run(recipe, folder, device=device, name=name, seed=seed, resume=resume, track=track,
+                run(recipe, folder, device=device, name=name, seed=seed, track=track,
                     report=display.report, update=display.update)
             )  # fmt: skip
-    if seeds > 1 and ranks.is_first():
-        summarise(outcomes, output / "seeds.json")
+    if seeds > 1 and ranks.is_first() and (summary := summarize(outcomes)):
+        write_record(output / "seeds.json", summary)
     return outcomes
 
 
-def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write mean and deviation of the best dev scores over seeds, and the best of all; nothing without scores."""
-    scores = [outcome.best for outcome in outcomes if outcome.best is not None]
-    if scores:
-        lower = outcomes[0].lower_is_better
-        deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
-        summary = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
-        write_record(path, summary | {"best": (min if lower else max)(scores), "lower_is_better": lower})
+def summarize(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Mean and deviation of the best dev scores over seeds, and the best of all; empty without scores."""
+    scores = [outcome.best for outcome in outcomes if outcome.best is not None]  # a seed may have no finite one
+    if not scores:
+        return {}
+    lower, deviation = outcomes[0].lower_is_better, statistics.stdev(scores) if len(scores) > 1 else None
+    summary = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
+    return summary | {"best": (min if lower else max)(scores), "lower_is_better": lower}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from isoglot.core.errors import CorpusError
+from isoglot.core.numbers import whole
 from isoglot.data.files import CutShortError
-from isoglot.data.numbers import whole
 from isoglot.data.xml_stream import read_events
 from isoglot.wikipedia.titles import WIKIS, Names, language_of
 

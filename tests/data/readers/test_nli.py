@@ -249,7 +249,7 @@ def test_blank_cells_are_an_error_or_counted(folder):
     lines = (folder / "dev-sw.tsv").read_text().split("\n")
     lines[3] = "\t".join(["sw x", " ", lines[3].split("\t")[2]])
     (folder / "dev-sw.tsv").write_text("\n".join(lines))
-    with pytest.raises(CorpusError, match=r"dev-sw.tsv:4: the hypothesis is empty; pass skip_empty"):
+    with pytest.raises(CorpusError, match=r"dev-sw.tsv:4: the hypothesis is empty; remove the row in all languages"):
         list(read_xnli(folder, split="dev", mode="groups"))
     counts = Counter()
     groups = list(read_xnli(folder, split="dev", mode="groups", skip_empty=True, counts=counts))

@@ -8,7 +8,7 @@ from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data import Group
 from isoglot.data.readers import READERS, files_of, read, read_sentences
 from isoglot.training import recipe as recipes
-from isoglot.training.recipes import corpus_of
+from isoglot.training.plan import corpus_of
 
 
 def test_unknown_readers_and_options_are_refused_at_once():

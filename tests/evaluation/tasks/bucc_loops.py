@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from oracle import cosine
+
 INFINITY = float("inf")
-
-
-def cosine(a, b):
-    dot = sum(p * q for p, q in zip(a, b, strict=True))
-    lengths = sum(p * p for p in a) * sum(q * q for q in b)
-    return dot / lengths**0.5
 
 
 def candidates(sources, targets, vector, *, k, margin, direction):

@@ -28,7 +28,6 @@ from isoglot.evaluation.tasks.analysis import (
     SentenceMap,
     Similarity,
     alignment,
-    eta_squared,
     read_groups,
     uniformity,
 )
@@ -83,16 +82,6 @@ def test_similarity_equals_loops(tmp_path):
     assert value(scores, "deu-kor-eng", "cosine/std") == pytest.approx(sum(deviation) / 12)
 
 
-def test_a_language_that_meets_the_others_only_through_english_is_seen(tmp_path):
-    """deu and kor each 45 degrees from eng, on either side of it."""
-    write_groups(tmp_path, ("deu", "kor", "eng"), 2)
-    places = {"deu 0": (1, 1, 0), "kor 0": (1, -1, 0), "eng 0": (1, 0, 0)}
-    places |= {"deu 1": (0, 1, 1), "kor 1": (0, -1, 1), "eng 1": (0, 0, 1)}
-    scores = Similarity().run(lambda texts: np.array([places[text] for text in texts], np.float32), tmp_path)
-    assert value(scores, "deu-eng", "cosine/translations") == pytest.approx(0.5**0.5)
-    assert value(scores, "deu-kor-eng", "cosine/min") == pytest.approx(0, abs=1e-7)
-
-
 def test_tables_of_similarity(tmp_path):
     write_groups(tmp_path, ("deu", "kor", "eng"), 5)
     scores = Similarity().run(by_language_and_meaning, tmp_path)
@@ -139,13 +128,6 @@ def test_shares_of_variance_equal_loops(tmp_path):
     assert value(scores, "deu-kor-eng", "variance/meaning") == pytest.approx(meaning / total)
     assert {score.n for score in scores if score.subset == "deu-kor-eng"} == {27}
     assert value(scores, "deu-eng", "variance/meaning") > value(scores, "deu-kor-eng", "variance/meaning")
-
-
-def test_variance_by_language_alone_or_none_at_all():
-    cube = np.stack([np.eye(3)] * 4)  # (4 meanings, 3 languages): each language one place
-    assert eta_squared(cube) == 0
-    assert eta_squared(cube.transpose(1, 0, 2)) == 1
-    assert eta_squared(np.ones((4, 3, 2))) == 0
 
 
 @pytest.mark.slow

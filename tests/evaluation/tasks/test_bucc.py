@@ -284,14 +284,7 @@ def test_equals_mteb(tmp_path, seed):
     pytest.importorskip("mteb")
     from mteb.tasks.bitext_mining.multilingual.bucc_bitext_mining import BUCCBitextMining
     from mteb.timing import TimingStack
-
-    class Model:
-        def encode(self, inputs, **_):
-            return noisy_search([text for batch in inputs for text in batch["text"]])
-
-        def similarity(self, a, b):
-            a, b = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (a, b))
-            return a @ b.T
+    from test_against_mteb import Model
 
     # No text twice in the corpus, where MTEB leaves open which is found; some targets belong to two queries.
     sources, targets, gold = numbered(30 + 5 * seed, 20 + 5 * seed)
@@ -300,7 +293,7 @@ def test_equals_mteb(tmp_path, seed):
     theirs.dataset = {"zh-en": {"test": {name: [part] for name, part in record.items()}}}
     theirs.dataset_transform()
     settings = {"hf_split": "test", "hf_subset": "zh-en", "encode_kwargs": {}, "timer": TimingStack()}
-    wanted = theirs._evaluate_subset(Model(), theirs.dataset["zh-en"]["test"], **settings)
+    wanted = theirs._evaluate_subset(Model(noisy_search), theirs.dataset["zh-en"]["test"], **settings)
     scores = SEARCHES[EVERY].run(noisy_search, tmp_path)
     assert 0.1 < wanted["accuracy"] < 1
     assert [value(scores, metric) for metric in METRICS] == pytest.approx([wanted[one] for one in METRICS], abs=1e-6)

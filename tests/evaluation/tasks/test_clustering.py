@@ -76,13 +76,6 @@ def test_measures_equal_loops_and_brute_force(pair):
     assert v == pytest.approx(v_measure(gold, clusters), abs=1e-9)
 
 
-def test_purity_weighs_texts_or_clusters():
-    """A pure cluster of one and a cluster of four that is half pure."""
-    _, majority, macro, _ = compare(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 1, 1, 1]))
-    assert majority.mean() == 3 / 5
-    assert macro == 3 / 4
-
-
 def test_vectors_are_taken_as_they_are():
     """Two classes in one direction, told apart by length alone: normalised they would be one."""
     vectors = np.array([[1, 1], [2, 2], [50, 50], [51, 51]], np.float32)

@@ -13,7 +13,7 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.groups import Group
 from isoglot.evaluation.base import Score, averages
 from isoglot.evaluation.evaluate import evaluate
-from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_14, XTREME_36, Retrieval, Tatoeba
+from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_14, XTREME_36, Retrieval, Tatoeba, read_groups
 from isoglot.search import neighbours
 
 GROUPS = (
@@ -120,6 +120,15 @@ def test_a_broken_file_of_groups_is_told_by_the_task_and_the_line(tmp_path):
             evaluate(by_text, [task], data=tmp_path)
 
 
+def test_advice_on_a_blank_line_can_be_followed_without_a_recipe(tmp_path):
+    write(tmp_path / "retrieval/deu.txt", "eins\n\n")
+    write(tmp_path / "retrieval/eng.txt", "one\ntwo\n")
+    with pytest.raises(
+        EvaluationError, match=r"deu.txt:2: is empty; remove the line from all .* \(a source of a recipe"
+    ):
+        evaluate(by_text, ["retrieval"], data=tmp_path)
+
+
 @pytest.mark.parametrize("task", ["retrieval", "similarity"])
 def test_a_unit_of_a_translation_memory_is_told_by_its_number_in_the_file(tmp_path, task):
     def unit(*texts):
@@ -132,6 +141,28 @@ def test_a_unit_of_a_translation_memory_is_told_by_its_number_in_the_file(tmp_pa
     write(tmp_path / "retrieval.tmx", f'<tmx version="1.4"><header/><body>{"".join(units)}</body></tmx>')
     with pytest.raises(EvaluationError, match=rf"^{task} .*deu.*retrieval.tmx, unit 4: .*NaN.* 'zwei'"):
         evaluate(lambda texts: by_text(texts) * [[np.nan if "zwei" in t else 1] for t in texts], [task], data=tmp_path)
+
+
+PO = 'msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "a"\nmsgstr ""\n\nmsgid "one"\nmsgstr "{}"\n'
+XLIFF = (
+    '<xliff><file source-language="en" target-language="de"><trans-unit><source>a</source></trans-unit>'
+    "<trans-unit><source>one</source><target>{}</target></trans-unit></file></xliff>"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("csv", 'deu,eng\n"eins\nzwei","one\ntwo"\n\n{},three\n', "retrieval.csv:6"),
+        ("tsv", "deu\teng\neins\tone\n{}\tthree\n", "retrieval.tsv:3"),
+        ("po", PO, "retrieval.po, translation 1"),
+        ("xliff", XLIFF, "retrieval.xliff, unit 2"),
+    ],
+)
+def test_a_sentence_is_told_by_its_line_or_number_in_the_file(tmp_path, name, text, place):
+    write(tmp_path / f"retrieval.{name}", text.format("drei"))
+    places = [place for place, group in read_groups(tmp_path, task="retrieval") if "drei" in group.texts]
+    assert places == [f"{tmp_path}/{place}"]
 
 
 @pytest.mark.parametrize("task", ["retrieval", "similarity"])

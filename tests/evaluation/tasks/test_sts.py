@@ -1,7 +1,5 @@
 """Similarity: correlations against scipy and loops, ways to put corpora together, names of subsets, revisions."""
 
-import csv
-import lzma
 from functools import partial
 
 import numpy as np
@@ -28,7 +26,6 @@ from folders import write
 from scipy.stats import pearsonr, spearmanr
 from search_loops import cosine
 
-from conftest import DATA, published
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.evaluation.statistics import STATISTICS
@@ -143,12 +140,6 @@ def test_english_beside_another_language_need_not_be_asked_for(tmp_path):
     assert chosen(languages=["zho_Hans"]) == ("zho", "zho-eng")
 
 
-COUNTS = {
-    **{"sts12": 3108, "sts13": 1500, "sts14": 3750, "sts15": 3000, "sts16": 1186},
-    **{"sts-b": 1379, "sts-b/dev": 1500, "sick-r": 4927},
-}
-
-
 def values(scores):
     return {score.metric: score.value for score in scores}
 
@@ -218,20 +209,6 @@ def test_english_is_asked_for_by_any_code_and_nothing_else_is(tmp_path):
     assert task.subsets(tmp_path, languages=["en"]) == task.subsets(tmp_path) == ("eng",)
     assert task.subsets(tmp_path, languages=["de"]) == ()
     assert task.run(by_text, tmp_path, languages=["de"]) == []
-
-
-def by_length(texts):  # of any quality, and quick
-    return np.array([[len(text), text.count(" ") + 1, len(set(text))] for text in texts])
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.parametrize("task", sorted(COUNTS))
-def test_the_published_files_have_the_published_numbers_of_pairs(task):
-    folder = published("senteval-en")
-    scores = ENGLISH[task].run(by_length, DATA)
-    assert {score.n for score in scores} == {COUNTS[task]}
-    assert scores == ENGLISH[task].run(by_length, folder)
 
 
 TRACKS = ("1.ar-ar", "2.ar-en", "3.es-es", "4a.es-en", "4b.es-en", "5.en-en", "6.tr-en")
@@ -392,29 +369,6 @@ def test_tables_of_ones_own(tmp_path):
     assert shown(scores, "fra-eng") == [{"french a", "french b"}, {"english a", "english b"}]
     assert task.subsets(tmp_path / "sts.en-fr.tsv.gz") == ("fra-eng",)  # one table may be the data
     assert task.run(by_text, tmp_path / "sts.en-fr.tsv.gz")[0].n == 2
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_the_published_tracks_have_250_pairs_and_arabic_on_the_arabic_side():
-    published("sts17-official")
-    scores = MULTILINGUAL["sts17"].run(by_length, DATA)
-    assert {score.subset: score.n for score in scores if not score.over} == dict.fromkeys(TRACK_SUBSETS, 250)
-    first, second = shown(scores, "ara-eng")
-    assert all(any("\u0600" <= letter <= "\u06ff" for letter in text) for text in first)
-    assert all(text.isascii() for text in second)
-
-
-@pytest.mark.slow
-@pytest.mark.data
-def test_the_published_translations_have_1379_pairs():
-    folder = published("stsb-multi-mt")
-    scores = MULTILINGUAL["sts-b-multi"].run(by_length, DATA, languages=["de", "ja"])
-    assert {score.subset: score.n for score in scores if not score.over} == {"deu": 1379, "jpn": 1379}
-    with lzma.open(folder / "stsb-ja-test.csv.xz", "rt", encoding="utf-8", newline="") as file:
-        gold = [float(row[2]) for row in csv.reader(file)]
-    (japanese,) = [score for score in scores if (score.subset, score.metric) == ("jpn", "pearson")]
-    assert japanese.items[:, 0] == pytest.approx(gold)
 
 
 def test_translations_of_stsb_are_read_from_the_copy_of_mteb(tmp_path):

@@ -24,7 +24,7 @@ from isoglot.data.readers.nli import read_nli, read_xnli
 from isoglot.data.readers.translations import read_po, read_tmx, read_xliff
 from isoglot.data.readers.tsv import read_tsv
 
-__all__ = ["READERS", "Reader", "files_of", "read", "read_tsv", "reader_of"]
+__all__ = ["READERS", "Reader", "files_of", "match_pattern", "read", "read_tsv", "reader_of"]
 
 Reader = Callable[..., Iterator[Group]]
 
@@ -64,3 +64,11 @@ def files_of(path: str | Path) -> list[Path]:
     if not (files := sorted(file for file in paths if file.is_file())):
         raise CorpusError("no such file; check the name", file=root)
     return files
+
+
+def match_pattern(path: Path) -> list[Path] | None:
+    """The files and folders that match a path with `*`, `?` or `[`, sorted; None for a path without these."""
+    if not any(mark in str(path) for mark in "*?["):
+        return None
+    anchor = Path(path.anchor)
+    return sorted(anchor.glob(str(path.relative_to(anchor))))

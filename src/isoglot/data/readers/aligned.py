@@ -18,6 +18,8 @@ from isoglot.data.formats import DOCUMENTS, input_format, read_texts
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language, matches
 
+# Commands read files too, and have no such option.
+SKIPPING = " (a source of a recipe can also skip it: skip_empty = true)"
 # File extensions that are also language codes, but not meant as such.
 _ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "srt", "tmx", "tsv", "txt", "xml", "zip"}
 
@@ -35,7 +37,7 @@ def read_sentences(
         if text.strip():
             yield Group((text,), languages)
         elif not skip_empty:
-            raise CorpusError("is empty; remove the line, or pass skip_empty=true", file=path, line=number)
+            raise CorpusError(f"is empty; remove the line{SKIPPING}", file=path, line=number)
         elif counts is not None:
             counts["empty"] += 1
 
@@ -84,8 +86,7 @@ def read_aligned(
             continue
         if not skip_empty:
             (number, _), (path, _) = next(pair for pair in zip(row, files, strict=True) if not pair[0][1].strip())
-            problem = "is empty; remove the line from all aligned files, or pass skip_empty=true"
-            raise CorpusError(problem, file=path, line=number)
+            raise CorpusError(f"is empty; remove the line from all aligned files{SKIPPING}", file=path, line=number)
         pairs = [(text, language) for text, language in zip(texts, languages, strict=True) if text.strip()]
         counts["shortened" if len(pairs) >= 2 else "empty"] += 1
         if len(pairs) >= 2:

@@ -16,10 +16,10 @@ from random import Random
 from typing import Any
 
 from isoglot.core.errors import CorpusError
+from isoglot.core.numbers import whole
 from isoglot.data.files import json_object, locate, read_lines
 from isoglot.data.groups import Group
 from isoglot.data.languages import OnUnknown, canonical_or_skip
-from isoglot.data.numbers import whole
 
 SENTENCES, TABLE = "sentences.jsonl", "entities.tsv"
 NONE = -1  # instead of a hard entity that an instance does not have

@@ -12,9 +12,9 @@ from typing import Any
 
 from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import atomic_write
-from isoglot.data.formats import read_records
+from isoglot.data.formats import input_format, parquet_metadata, read_records
 from isoglot.data.groups import Group, group_of, groups_of
-from isoglot.data.languages import UNKNOWN, OnUnknown, canonical
+from isoglot.data.languages import UNKNOWN, OnUnknown, canonical_list
 
 
 def read_jsonl(
@@ -30,7 +30,9 @@ def read_jsonl(
     `CorpusError` for a line that is blank, no JSON object, of no known shape, with an unknown language, or with a
     number that is not finite.
     """
-    codes = (canonical(language, file=path),)
+    codes = canonical_list([language], file=path)
+    if codes == (UNKNOWN,) and input_format(path) == "parquet":  # both sides of mined pairs are in the metadata
+        codes = canonical_list(parquet_metadata(path, "isoglot.languages") or UNKNOWN, file=path)
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
     for number, item in read_records(path):
         try:

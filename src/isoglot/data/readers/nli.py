@@ -26,6 +26,7 @@ from isoglot.data.files import locate, read_lines, without_compression
 from isoglot.data.formats import read_records, read_table, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
+from isoglot.data.readers.aligned import SKIPPING
 
 # Columns of premise, hypothesis and label, in lower case.
 LAYOUTS = (
@@ -264,7 +265,7 @@ def _read_rows(
     `labels` has a label a line, for files of two columns. `clean` replaces commas by spaces and removes double quotes,
     as mSimCSE's code does. Rows without a decided label, and blank ones with `skip_empty`, are counted.
     """
-    advice = "remove the row" if len(files) == 1 else "pass skip_empty=true to leave the row out in all languages"
+    advice = "remove the row" if len(files) == 1 else f"remove the row in all languages{SKIPPING}"
     for lines in _align(files, [_read_labelled(file, split, labels) for file in files]):
         number, _, _, label = lines[-1]
         for (line, premise, hypothesis, other), file in zip(lines, files, strict=True):

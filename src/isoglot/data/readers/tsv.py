@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError, quote
+from isoglot.core.numbers import finite
 from isoglot.data.formats import read_table
 from isoglot.data.groups import Group, group_of, roles_in
 from isoglot.data.languages import OnUnknown, canonical, header_languages
-from isoglot.data.numbers import finite
 
 SCORE = "score"
 IGNORED = "_"

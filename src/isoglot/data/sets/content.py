@@ -75,18 +75,11 @@ def blocks(path: Path) -> Iterator[bytes]:
     Raises `CorpusError` for a file that is missing, is a folder, or is cut short or damaged.
     """
     try:
-        with path.open("rb") as file, decompress(file, path) as stream:
-            while block := stream.read(BLOCK):
-                yield block
+        with path.open("rb") as file:
+            yield from decompress(file)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CorpusError(f"cannot be read to its end ({reason}); get the file again", file=path) from error
-
-
-def is_compressed(path: Path) -> bool:
-    """Whether a file is gzip, xz or bzip2 by its first bytes."""
-    with path.open("rb") as stream:
-        return decompress(stream, path) is not stream
 
 
 LIMIT = 16 << 30  # unpacked bytes per archive; the largest in the catalogue has about 2 GB

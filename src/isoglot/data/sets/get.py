@@ -27,11 +27,11 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, locate
+from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, is_compressed, locate
 from isoglot.data.filters import normalise, test_sentences
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, command, find, manifest
 from isoglot.data.sets.check import DOWNLOADS, LOCK, check, count_files
-from isoglot.data.sets.content import Content, Measure, blocks, extract, is_compressed, measure, safe
+from isoglot.data.sets.content import Content, Measure, blocks, extract, measure, safe
 from isoglot.data.sets.download import Network, Transfer, download
 
 _HUB = "https://huggingface.co"
@@ -220,16 +220,15 @@ def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content 
     begins with `where`, if the content differs from `expected`; then nothing is written.
     """
     total = Measure()
-    with atomic_write(target, binary=True) as stream:
-        is_packed = is_compressed(raw)
+    with atomic_write(target, binary=True) as stream, raw.open("rb") as source:
+        is_packed = is_compressed(source)
         is_to_pack = target.name.endswith(".xz") and not is_packed
         with lzma.open(stream, "wb") if is_to_pack else nullcontext(stream) as output:
             for block in content:
                 total.add(block)
                 output.write(b"" if is_packed else block)
         if is_packed:
-            with raw.open("rb") as source:
-                shutil.copyfileobj(source, stream)
+            shutil.copyfileobj(source, stream)
         if expected not in (None, measured := total.content):
             problem = f"{where}: does not match the catalogue: expected {expected}, got {measured}"
             raise CorpusError(f"{problem}; try again, or pass another mirror with --base-url")

@@ -2,7 +2,8 @@
 
 Test sets are published in about thirty layouts. An importer (`importers.py`) turns each of them into `Part`s; the tasks
 read nothing else. A part keeps the file and the line from which each text was read, so that messages can name them.
-`import_set` writes the parts of a set into a folder with a manifest; `read` keeps what it imports in a cache.
+Reading published files is faster than unpacking a copy, so nothing is kept in a cache; `import_set` writes the parts of
+a set into a folder with a manifest, for other programs.
 
     {"texts": ["Guten Morgen!", "Good morning!"], "langs": ["deu", "eng"], "label": 4.5, "places": ["a.tsv:3"]}
 
@@ -11,21 +12,15 @@ A row without a label, an identifier or the name of a label lacks these keys. Th
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
-import logging
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache as once
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from isoglot.core.errors import CorpusError, OutputError
-from isoglot.data.files import atomic_write, collect, content_digest, json_object, read_lines, write_record
+from isoglot.core.errors import CorpusError
+from isoglot.data.files import atomic_write, collect, json_object, read_lines, write_record
 from isoglot.data.sets.content import measure
 
 VERSION = 1  # version of the importers; increase it when one of them yields other rows for the same files
@@ -125,7 +120,8 @@ def import_set(name: str, parts: Parts, folder: Path) -> int:
     for (split, subset), part in parts.items():
         rows = Rows(part.rows())
         file = f"{split}/{subset}.jsonl"
-        _write(rows, part.languages, folder / file)
+        with atomic_write(folder / file) as lines:
+            lines.writelines(map(partial(_json_line, part.languages), rows))
         published = {str(path): measure(path).sha256 for path in part.files}
         entry = {"split": split, "subset": subset, "languages": part.languages, "labelled": part.labelled}
         entries.append({**entry, "file": file, "rows": len(rows), "published": published})
@@ -136,6 +132,13 @@ def import_set(name: str, parts: Parts, folder: Path) -> int:
 
 def _write_manifest(name: str, entries: list[dict[str, Any]], folder: Path) -> None:
     write_record(folder / MANIFEST, {"set": name, "importer": VERSION, "parts": entries})
+
+
+def _json_line(languages: tuple[str, ...], row: Row) -> str:
+    extras = {"label": row.label, "id": row.id, "name": row.name}
+    extras = {key: value for key, value in extras.items() if value not in (None, "")}
+    record = {"texts": row.texts, "langs": languages, **extras, "places": row.places}
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def load_parts(name: str, folder: Path) -> Parts:
@@ -161,57 +164,12 @@ def load_parts(name: str, folder: Path) -> Parts:
     return parts_of(parts)
 
 
-def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
-    """The rows of a part of the set `name`, taken from the cache when its files have not changed since.
-
-    `cache` is a folder; a copy there is named by the paths and the content of the published files. Raises
-    `CorpusError` with file and line for files that cannot be used.
-    """
-    is_imported = getattr(part.rows, "func", None) is read_rows
-    target = _find_cache(name, part, cache) if cache and part.files and not is_imported else None
-    if target and target.is_file():
-        with suppress(CorpusError):  # a damaged copy is recreated
-            return Rows(read_rows(target))
+def read(part: Part) -> Rows:
+    """The rows of a part. Raises `CorpusError` with file and line for files that cannot be used, and for no rows."""
     rows = Rows(part.rows())
     if not rows:
         raise CorpusError("has no row that can be scored; get the file again", file=next(iter(part.files), None))
-    if target:
-        with suppress(OutputError):  # continue without a cache if it cannot be written
-            _write(rows, part.languages, target)
-            _report(name, target.parent)
-            for old in target.parent.glob(f"{target.name.partition('-')[0]}-*"):
-                if old != target:
-                    old.unlink(missing_ok=True)
     return rows
-
-
-def _find_cache(name: str, part: Part, cache: Path) -> Path | None:
-    try:
-        state = [VERSION, *(content_digest(path) for path in part.files)]
-    except OSError:
-        return None
-    which = [part.split, part.subset, *(os.path.realpath(path) for path in part.files)]
-    return cache / name / f"{_digest(which)}-{_digest(state)}.jsonl.gz"  # places repeat, so this is a fifth
-
-
-def _digest(value: object) -> str:
-    return hashlib.blake2b(repr(value).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
-
-
-@once
-def _report(name: str, folder: Path) -> None:
-    logging.getLogger(__name__).info("%s: imported into %s", name, folder)
-
-
-def _write(rows: Rows, languages: tuple[str, ...], target: Path) -> None:
-    with atomic_write(target, binary=True) as stream:
-        gz = target.suffix == ".gz"
-        with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) if gz else nullcontext(stream) as lines:
-            for row in rows:
-                extras = {"label": row.label, "id": row.id, "name": row.name}
-                extras = {key: value for key, value in extras.items() if value not in (None, "")}
-                record = {"texts": row.texts, "langs": languages, **extras, "places": row.places}
-                lines.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
 
 
 def read_rows(path: Path) -> Iterator[Row]:

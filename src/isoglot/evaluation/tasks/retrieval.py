@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations
+from itertools import combinations, count, islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.files import locate
-from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES
+from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Columns, Texts
 from isoglot.evaluation.base import BaseTask, Cells, Details, Encode, Metric, Score, item_set_of, worst
@@ -258,9 +258,15 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     kind = next((kind for kind in kinds if f".{kind}" in suffixes), "folder" if path.is_dir() else "")
     if not kind:
         raise EvaluationError(f"{task}: {path}: only .{', .'.join(kinds)} are read; rename or convert the file")
-    before = {"folder": f"{path}, line ", "tmx": f"{path}, unit "}.get(kind, f"{path}:")
+    unit = {"folder": "line", "parquet": "row", "po": "translation", **dict.fromkeys(("tmx", "xliff"), "unit")}.get(
+        kind
+    )
     passed = Counter[str]()
+    numbers: Iterator[int] = count(1)
+    if kind in TABLES:  # a row of CSV may have several lines, and blank ones before it; the first has the names
+        numbers = (line for line, _ in islice(table_cells(path), 1, None))
     with reading(task):
-        groups = read(kind, path, **({"counts": passed} if kind == "tmx" else {}))
-        for number, group in enumerate(groups, 2 if kind in TABLES else 1):
-            yield f"{before}{number + passed['empty']}", group
+        groups = read(kind, path, **({"counts": passed} if unit == "unit" else {}))
+        for group, number in zip(groups, numbers, strict=False):
+            number += passed.total()
+            yield f"{path}, {unit} {number}" if unit else f"{path}:{number}", group

@@ -7,6 +7,7 @@ import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -31,7 +32,6 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import data_digest, texts_of
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES
@@ -40,7 +40,7 @@ from isoglot.model.configs import reading
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
-from isoglot.training.best import Choice, Dev, find, require_one_direction
+from isoglot.training.best import Choice, choices_of
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
 
@@ -48,8 +48,26 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-def check(recipe: Recipe, name: str | Path = "") -> tuple[list[list[Corpus]], list[Choice]]:
-    """Check everything that a recipe names: the text, not read yet, of the streams of each stage, and its dev scores.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A recipe in which everything has been checked, and what is opened of it before the first step.
+
+    corpora  for each stage the text of its streams, not read yet
+    choices  the dev scores that choose encoders
+    """
+
+    recipe: Recipe
+    corpora: list[list[Corpus]]
+    choices: list[Choice]
+
+    @property
+    def text(self) -> list[Corpus]:
+        """The text of all streams."""
+        return [*chain(*self.corpora)]
+
+
+def make_plan(recipe: Recipe, name: str | Path = "") -> Plan:
+    """Check everything that a recipe names.
 
     Raises RecipeError for the first invalid value. `name` is what the user calls the recipe, for errors.
     """
@@ -57,10 +75,7 @@ def check(recipe: Recipe, name: str | Path = "") -> tuple[list[list[Corpus]], li
     corpora = []
     for stage in recipe.stages:
         corpora.append([corpus_of(recipe, stream) for stream in stage.streams])
-        for stream, corpus in zip(stage.streams, corpora[-1], strict=True):
-            for source in corpus.sources:
-                if isinstance(source, FileSource):
-                    READERS.check(source.reader, source.options, where=source.where)
+        for stream in stage.streams:
             for place, objective in enumerate(stream.objectives):
                 where = f"streams.{stream.name}.objectives.{place}"
                 if objective.held is None:
@@ -74,9 +89,12 @@ def check(recipe: Recipe, name: str | Path = "") -> tuple[list[list[Corpus]], li
                         f"{where}: {objective.name} needs all weights of the encoder on each rank; write "
                         "memory.shard_weights = false"
                     )
-            canonical(stream.teacher.pivot if stream.teacher and stream.teacher.pivot else "und")
+            try:
+                canonical(stream.teacher.pivot if stream.teacher and stream.teacher.pivot else "und")
+            except CorpusError as error:
+                raise RecipeError(f"streams.{stream.name}.teacher.pivot: {error}") from None
     check_files(recipe, str(name) or recipe.name)
-    return corpora, choices_of(recipe)
+    return Plan(recipe, corpora, choices_of(recipe))
 
 
 def copies_of(objective: ObjectiveSettings) -> int:
@@ -106,20 +124,18 @@ def check_files(recipe: Recipe, name: str) -> None:
             )
 
 
-def compositions(
-    recipe: Recipe, *, name: str = "", report: Report = lambda _: None
-) -> dict[str, dict[str, dict[str, Any]]]:
+def compositions(plan: Plan, *, report: Report) -> dict[str, dict[str, dict[str, Any]]]:
     """What each stream of a recipe contains, by source, after all filters (see `isoglot.data.corpus.composition`).
 
     The text is read, not tokenised. A run keeps the same in `data.json`. `report` is called with messages.
     """
-    contents = {}
-    for stage, corpora in zip(recipe.stages, check(recipe, name)[0], strict=True):
+    contents, stages = {}, plan.recipe.stages
+    for stage, corpora in zip(stages, plan.corpora, strict=True):
         for corpus in corpora:
             corpus.check()
             table = text_table(corpus, report=report)
             corpus.release()
-            label = f"{stage.name}/{corpus.name}" if len(recipe.stages) > 1 else corpus.name
+            label = f"{stage.name}/{corpus.name}" if len(stages) > 1 else corpus.name
             contents[label] = composition(corpus, table)
     return contents
 
@@ -157,7 +173,8 @@ def _source(recipe: Recipe, stream: StreamSettings, number: int) -> Source:
         except CorpusError as error:
             raise RecipeError(f"{where}.set: {error}") from None
         options = training | options
-    names = READERS.options_of(reader) if reader in READERS else []
+    READERS.check(reader, options, where=where)
+    names = READERS.options_of(reader)
     if "on_unknown_language" in names:
         options.setdefault("on_unknown_language", stream.on_unknown_language)
     if "seed" in names and "seed" in source.model_fields_set:
@@ -190,37 +207,13 @@ def _sentences(name: str, data: Path, digest: str) -> frozenset[str]:
     return frozenset(texts_of([task], data=data, languages=languages, on_missing=reject))
 
 
-def choices_of(recipe: Recipe) -> list[Choice]:
-    """The dev scores that choose, by their names.
-
-    Raises RecipeError for a task or a metric that does not exist, for a task that needs more than vectors, and for a
-    choice of metrics with different directions.
-    """
-    choices: dict[str, Choice] = {}
-    for place, settings in enumerate(recipe.evaluation):
-        where = "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
-        if settings.held is None and settings.task not in TASKS:
-            raise RecipeError(f"{where}.task: unknown task {quote(settings.task)}; {nearest(settings.task, TASKS)}")
-        task: Task = TASKS[settings.task] if settings.held is None else settings.held
-        metric = find(task, settings.metric, where=where)
-        dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)
-        choice = choices.setdefault(settings.name, Choice((), settings.name, settings.every, settings.patience))
-        choice.devs = (*choice.devs, dev)
-        require_one_direction(choice.devs)
-    return list(choices.values())
-
-
-def make_encoder(recipe: Recipe, report: Report, *, seed: int, corpora: Sequence[Corpus] | None = None) -> Encoder:
-    """The encoder of a recipe: loaded, or made from scratch with a tokenizer trained on the first stage's text.
-
-    `corpora` is that text; without it, it is opened here.
-    """
-    settings = recipe.encoder
+def make_encoder(plan: Plan, report: Report, *, seed: int) -> Encoder:
+    """The encoder of a recipe: loaded, or made from scratch with a tokenizer trained on the first stage's text."""
+    recipe, settings = plan.recipe, plan.recipe.encoder
     if isinstance(settings.held, Encoder):
         return copy.deepcopy(settings.held)
     if isinstance(settings, StaticSettings):
-        corpora = corpora or [corpus_of(recipe, stream) for stream in recipe.stages[0].streams]
-        return _static(recipe, settings, corpora, seed=seed, report=report)
+        return _static(recipe, settings, plan.corpora[0], seed=seed, report=report)
     several = settings.towers if isinstance(settings, TowersSettings) else [settings]
     parts = [_backbone(recipe, one, seed=seed) for one in [*several] * (2 if settings.kind == "twins" else 1)]
     try:
@@ -252,8 +245,8 @@ def open_objectives(
     terms: list[tuple[float, Objective]] = []
     for place, one in enumerate(settings.objectives):
         where = f"streams.{settings.name}.objectives.{place}"
-        made = build(one.name, one.options, encoder, where=where) if one.held is None else copy.deepcopy(one.held)
-        terms.append((one.weight, made))
+        objective = build(one.name, one.options, encoder, where=where) if one.held is None else copy.deepcopy(one.held)
+        terms.append((one.weight, objective))
     return Sum(*terms)
 
 
@@ -299,8 +292,8 @@ def _tokenizer(file: Path | str, settings: StaticSettings, streams: Sequence[Cor
     if file:
         with reading(file, "set a tokenizer.json"):
             return Tokenizer.from_file(str(file))
-    made = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]
-    digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
+    settings_of_tokenizer = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]
+    digest = streams[0].text_digest(*settings_of_tokenizer, *(stream.text_digest() for stream in streams[1:]))
     path = cache_folder() / "tokenizers" / f"{digest}.json"
     if path.exists():
         try:

@@ -135,13 +135,8 @@ def compare(
     from isoglot.evaluation.scores import list_files
 
     named = [_split_name(argument) for argument in results]
-<<<<<<< HEAD
     parts = [part for _, path in named for seed in list_seeds(path) for part in split_parts(seed)]
     inputs = [file for part in parts for file in list_files(part)]
-=======
-    seeds = [(name or path, parts_of(seed)) for name, path in named for seed in seeds_of(path)]
-    inputs = [file for _, parts in seeds for part in parts for file in files_of(part)]
->>>>>>> main
     if output is not None:
         check_output(output, folder=True)
         read_record(output / "compare.json", ("systems", "tables"))

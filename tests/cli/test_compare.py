@@ -1,14 +1,17 @@
 """`isoglot compare` as a function: names, seeds, tables on the terminal, files."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import as_function
 
 from isoglot.cli.evaluation import compare as compare_verb
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.compare import compare
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.scores import Scores, write_results
 
 run = as_function(compare_verb)
@@ -53,7 +56,8 @@ def test_tables_lines_and_files(folder, capsys):
 def test_names_and_seeds(folder, capsys):
     found = compare("before", "runs/1", "runs/2/results.json", names=["base", "runs", "runs"], resamples=10)
     assert dict(zip(found.systems, found.seeds, strict=True)) == {"base": 1, "runs": 2}
-    assert [run.model for run in found.runs] == ["model before", "model runs/1"]
+    models = [[run.model for run in runs] for runs in found.runs]
+    assert models == [["model before"], ["model runs/1", "model runs/2"]]
     run(["base=before", "runs=runs/1", "runs=runs/2"], **SETTINGS)
     named = capsys.readouterr().out
     assert "±" in named
@@ -69,3 +73,20 @@ def test_folders_of_one_name_are_no_seeds(folder):
     (folder / "before").rename(folder / "a=b" / "c")
     run(["a=b/c", "other/before"], **SETTINGS | {"output": folder / "out"})
     assert json.loads((folder / "out" / "compare.json").read_text())["systems"] == ["c", "before"]
+
+
+def test_examples_are_pairs_of_the_results_compared(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"a {place}\tb {place}\t{place}\n" for place in range(8))
+    Path("sts.eng.tsv").write_text(f"sentence1\tsentence2\tscore\n{rows}", encoding="utf-8")
+    for name, turn in (("before", -1), ("after", 1)):
+
+        def encode(texts, turn=turn):
+            angles = [turn * int(text[2:]) / 8 if text[0] == "b" else turn for text in texts]
+            return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+        evaluate(encode, ["sts"], data=".", output=name)
+    run(["before", "after"], **SETTINGS | {"tasks": ["sts"], "examples": 2, "data": Path()})
+    assert "sts eng: after is better than before" in capsys.readouterr().out
+    with pytest.raises(EvaluationError, match="two systems"):
+        run(["before"], **SETTINGS | {"tasks": ["sts"], "examples": 2, "data": Path()})

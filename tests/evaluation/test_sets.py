@@ -12,10 +12,10 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.catalogue import catalogue
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
-from isoglot.evaluation.sets import get_command, sets_of
+from isoglot.evaluation.sets import get_command, list_sets
 
 OWN = {"linked", "retrieval", "retrieval/questions-own", "nearest", "xsim/own", "sts", "clustering"}
-SETS = {task: sets for task in TASKS if (sets := sets_of(TASKS[task]))}
+SETS = {task: sets for task in TASKS if (sets := list_sets(TASKS[task]))}
 
 
 def test_every_task_has_sets_or_reads_files_of_ones_own():

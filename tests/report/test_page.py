@@ -23,7 +23,7 @@ from isoglot.evaluation.base import Detail
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.report import charts
 from isoglot.report.html import languages_in
-from isoglot.report.page import is_seen, margin_of, page, write_page
+from isoglot.report.page import estimate_margin, is_seen, page, write_page
 from isoglot.report.tables import MANY
 
 command = as_function(report_verb)
@@ -342,13 +342,13 @@ def test_the_margin_of_a_change_holds_the_truth_about_as_often_as_it_says():
     for _ in range(400):
         items = [(random.random(300) < share).astype(np.float32) for share in (0.6, 0.7)]
         pair = [Score("t", "deu", "m", float(hits.mean()), 300, items=hits) for hits in items]
-        inside += abs(pair[1].value - pair[0].value - 0.1) < margin_of(*pair)
+        inside += abs(pair[1].value - pair[0].value - 0.1) < estimate_margin(*pair)
     assert 0.92 < inside / 400 < 0.98
 
 
 def test_no_margin_where_items_are_no_outcomes():
     score = Score("t", "deu", "m", 1, 4, items=np.ones((4, 2), np.float32), statistic="spearman")
-    assert margin_of(score) is margin_of(score, score) is None
+    assert estimate_margin(score) is estimate_margin(score, score) is None
 
 
 def test_bars_are_sorted_seen_first_and_best_first(document):

@@ -131,12 +131,12 @@ def compare(
     examples  number of pairs to show that the second system ranks better, and worse
     data      folder of the data sets, for --examples
     """
-    from isoglot.evaluation.compare import compare, parts_of, seeds_of
-    from isoglot.evaluation.scores import files_of
+    from isoglot.evaluation.compare import compare, list_seeds, split_parts
+    from isoglot.evaluation.scores import list_files
 
     named = [_split_name(argument) for argument in results]
-    seeds = [(name or path, parts_of(seed)) for name, path in named for seed in seeds_of(path)]
-    inputs = [file for _, parts in seeds for part in parts for file in files_of(part)]
+    parts = [part for _, path in named for seed in list_seeds(path) for part in split_parts(seed)]
+    inputs = [file for part in parts for file in list_files(part)]
     if output is not None:
         check_output(output, folder=True)
         read_record(output / "compare.json", ("systems", "tables"))
@@ -193,11 +193,11 @@ def report(
     results  folders of results, or results.json files, - for stdin; the first is the baseline
     output   output HTML file; - for stdout
     """
-    from isoglot.evaluation.scores import files_of, read_results
+    from isoglot.evaluation.scores import list_files, read_results
     from isoglot.report.page import write_page
 
     with from_stdin(*results) as paths, to_stdout(output, "html") as target:
-        check_output(target, inputs=[file for path in paths for file in files_of(path)])
+        check_output(target, inputs=[file for path in paths for file in list_files(path)])
         write_page(target, [read_results(path) for path in paths], **settings)
     say(f"wrote {output}")
 
@@ -286,13 +286,13 @@ def _plot_sweep(folders: list[str], output: Path) -> None:
 
 
 def _plot_similarity(words: list[str], output: Path) -> None:
-    from isoglot.evaluation.scores import files_of
+    from isoglot.evaluation.scores import list_files
     from isoglot.evaluation.similarity import plot_similarity
 
     if not words:
         raise typer.BadParameter("pass results of the task similarity: [NAME=]RESULTS...")
     named = [_split_name(word) for word in words]
     folders = [Path(folder) for _, folder in named]
-    check_output(output, inputs=[*folders, *(file for folder in folders for file in files_of(folder))])
+    check_output(output, inputs=[*folders, *(file for folder in folders for file in list_files(folder))])
     for name, means in plot_similarity(folders, output, names=[name or folder for name, folder in named]).items():
         say(f"{name}: {means}")

@@ -36,9 +36,9 @@ from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, pe
 from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, by_key
-from isoglot.report.comparable import Key, Runs, keys_of, list_parts, problem, select
+from isoglot.report.comparable import Key, Runs, list_keys, list_parts, problem, select
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, size_of, spell, to_document, to_text
+from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, spell, spell_n, to_document, to_text
 
 if TYPE_CHECKING:
     import pandas
@@ -161,7 +161,7 @@ class Table:
         rows = []
         for row in self.rows:
             name = row.subset + " ↓" * (row.lower_is_better and len(lower) > 1)
-            cells = [name, size_of(row.n, row.over), spread(row.values[0], row.unit)]
+            cells = [name, spell_n(row.n, row.over), spread(row.values[0], row.unit)]
             if not row.differences:
                 cells.append(_interval(row.values[0].interval, row.unit).strip() or row.untested)
             for place, (value, difference) in enumerate(zip(row.values[1:], row.differences, strict=True)):
@@ -297,9 +297,9 @@ class Comparison:
     @check_arguments()
     def page(self, path: str | Path, *, seen: Sequence[str] = (), title: str | None = None) -> None:
         """Write the HTML page of the systems (of several seeds, the first) with these tables on it; see `page`."""
-        from isoglot.report.page import title_of, write_page
+        from isoglot.report.page import make_title, write_page
 
-        title = title or title_of(self.systems, [*dict.fromkeys(table.task for table in self.tables)])
+        title = title or make_title(self.systems, [*dict.fromkeys(table.task for table in self.tables)])
         runs = [Scores(run, name, run.settings) for name, (run, *_) in zip(self.systems, self.runs, strict=True)]
         tables = self._tables()
         if any(count > 1 for count in self.seeds):
@@ -372,7 +372,7 @@ def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None)
         if not name and labels.count(label) > 1:
             hint = f"; write NAME={system}" if isinstance(system, str | Path) else ""
             raise EvaluationError(f"{label!r} is the name of two systems; pass a name for each{hint}")
-        seeds = seeds_of(system) if isinstance(system, str | Path) else [system]
+        seeds = list_seeds(system) if isinstance(system, str | Path) else [system]
         runs.setdefault(label, []).extend(_results(label, one) for one in seeds)
     return runs
 
@@ -387,7 +387,7 @@ def _results(label: str, system: System) -> Scores:
     if isinstance(system, Scores):
         return system
     if isinstance(system, str | Path):
-        parts = [read_results(part) for part in parts_of(system)]
+        parts = [read_results(part) for part in split_parts(system)]
         tasks = Counter(task for part in parts for task in dict.fromkeys(score.task for score in part))
         if twice := [task for task, count in tasks.items() if count > 1]:
             raise EvaluationError(f"{label}: {twice[0]} is in two of the joined results; join those of different tasks")
@@ -400,7 +400,7 @@ def _results(label: str, system: System) -> Scores:
     return Scores(scores, label)
 
 
-def seeds_of(system: str | Path) -> list[str | Path]:
+def list_seeds(system: str | Path) -> list[str | Path]:
     """The results of one system: this path or, if it only has folders of results, as an arm of a sweep has, those.
 
     They are in the order of their names, `seed-2` before `seed-10`.
@@ -411,7 +411,7 @@ def seeds_of(system: str | Path) -> list[str | Path]:
     return [*sorted(folders, key=lambda folder: (len(folder.name), folder.name))] or [system]
 
 
-def parts_of(system: str | Path) -> list[Path]:
+def split_parts(system: str | Path) -> list[Path]:
     """The folders or files of `FOLDER+FOLDER`; of an existing path, itself."""
     return [Path(part) for part in ([system] if Path(system).exists() else str(system).split("+"))]
 
@@ -428,7 +428,7 @@ class _Work:
         """The scores that all systems have, of the same data, and the reasons against the others."""
         groups: dict[Key, Group] = {}
         reasons: dict[Key, str] = {}
-        for name in keys_of(task, metric, self.scores):
+        for name in list_keys(task, metric, self.scores):
             group = [[run[name] for run in runs if name in run] for runs in self.scores]
             if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups.keys()):
                 reasons[name] = reason

@@ -259,7 +259,7 @@ def write_results(folder: Path, scores: Scores) -> None:
         file.write(f'{start}, "scores": [\n{body}\n]}}\n')
 
 
-def files_of(path: Path) -> list[Path]:
+def list_files(path: Path) -> list[Path]:
     """The files that `read_results` reads for this folder or file."""
     folder = path if path.is_dir() else path.parent
     file = path / "results.json" if path.is_dir() else path
@@ -272,7 +272,7 @@ def read_results(path: str | Path) -> Scores:
     Items and details are filled in where their files exist. Raises `EvaluationError` with the file and the place in
     it, also for items that do not give the scores next to them.
     """
-    file, *neighbours = files_of(Path(path))
+    file, *neighbours = list_files(Path(path))
     if file.exists() and not file.is_file():  # a device may have no end
         raise EvaluationError(f"{file}: is not a regular file; pass a folder of results")
     try:

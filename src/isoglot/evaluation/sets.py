@@ -97,7 +97,7 @@ class SetTask(BaseTask):
         return selection
 
 
-def sets_of(task: Task) -> tuple[str, ...]:
+def list_sets(task: Task) -> tuple[str, ...]:
     """The catalogue's sets of a task, each of which gives it subsets on its own; none for tasks on the user's files."""
     names = getattr(task, "sets", ()) or getattr(task, "reads", ())
     return tuple(name for name in names if name in catalogue())
@@ -115,7 +115,7 @@ def get_command(
     file, the folder is left to the user. Raises `CorpusError` for an unknown language.
     """
     folder = "DIR" if Path(data).is_file() else data
-    for name in sets_of(task):
+    for name in list_sets(task):
         data_set, required = find(name), beside if getattr(task, "reads_one_set", False) else ()
         may_add = _may_have(data_set, languages) and all(_may_have(data_set, [language]) for language in required)
         if may_add and present(data_set, Path(folder)) != "yes":

@@ -39,7 +39,7 @@ def select(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
     ]
 
 
-def keys_of(task: str, metric: str, scores: Runs) -> list[Key]:
+def list_keys(task: str, metric: str, scores: Runs) -> list[Key]:
     """The keys that any system has of a metric, subsets before averages, and an average after those it is over."""
     every = (score for runs in scores for run in runs for score in run.values())
     return _order({make_key(score): score for score in every if (score.task, score.metric) == (task, metric)})

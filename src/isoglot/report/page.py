@@ -127,12 +127,12 @@ def page(
         parts = name, result.model, "" if version == __version__ else f"scores of isoglot {version}"
         lines.append(" · ".join(dict.fromkeys(filter(None, parts))))
     tasks = list(dict.fromkeys(score.task for result in results for score in result))
-    about = {"title": title or title_of([*models], tasks), "facts": facts(lines, list_names(tasks))}
+    about = {"title": title or make_title([*models], tasks), "facts": facts(lines, list_names(tasks))}
     template, several = ENVIRONMENT.get_template("page.html"), len(models) > 1
     return charts.plain(template.render(about, sections=sections, comparison=comparison, several=several))
 
 
-def title_of(models: Sequence[str], tasks: Sequence[str]) -> str:
+def make_title(models: Sequence[str], tasks: Sequence[str]) -> str:
     """What a page shows: its models and tasks, or how many there are."""
     names = " and ".join(models) if len(models) <= _NAMED else f"{len(models)} models"
     what = ", ".join(tasks) if len(tasks) <= _NAMED else f"{len(tasks)} tasks"
@@ -276,7 +276,7 @@ def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> It
     for subset in (name for name in rows if name in same):
         base, other = pairs[subset]
         value = other.value - base.value if place else base.value
-        margin = margin_of(base, other) if place else margin_of(base)
+        margin = estimate_margin(base, other) if place else estimate_margin(base)
         margin = None if margin is None else scale(unit) * margin
         text = spell(value, unit, sign=place > 0)
         bars.append(Bar(subset, scale(unit) * value, text, is_seen(subset, seen), margin))
@@ -303,7 +303,7 @@ def _describe(measure: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
     return "; ".join(parts) + "." + intervals
 
 
-def margin_of(*scores: Score) -> float | None:
+def estimate_margin(*scores: Score) -> float | None:
     """Half the 95 % interval of a mean, or of the difference of two over the same items; None if they are not means."""
     items = [score.items.astype(float) for score in scores if score.items is not None and score.statistic == "mean"]
     if len(items) < len(scores) or items[0].ndim != 1 or len(items[0]) < 2 or len({part.shape for part in items}) > 1:

@@ -60,7 +60,7 @@ def by_language(scores: Iterable[Score], *, task: str, most: int = MANY) -> Grid
     first = {score.metric: score for score in reversed(visible)}
     items: dict[str, list[str]] = {}
     for score in visible:
-        items.setdefault(score.subset, []).append(size_of(score.n, score.over))
+        items.setdefault(score.subset, []).append(spell_n(score.n, score.over))
     rows = [
         (name, *(values.get((name, metric), NOTHING) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
@@ -103,7 +103,7 @@ def side_by_side(
             texts.append(text)
         if changes:
             any_score = next(score for score in scores if score)
-            total = size_of(any_score.n, any_score.over) if len(sizes) == 1 else "differs"
+            total = spell_n(any_score.n, any_score.over) if len(sizes) == 1 else "differs"
             texts.append(total if name in same or total == "differs" else f"{total} (other data)")
         rows.append((name, *texts))
     header = ("subset", *models, *(["n"] if changes else []))
@@ -125,7 +125,7 @@ def spell(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 
     return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
 
 
-def size_of(n: int, over: Sequence[str]) -> str:
+def spell_n(n: int, over: Sequence[str]) -> str:
     """The number of test items; of an average `3 subsets`, because a column must not mix the two."""
     return f"{n:,} subset{'' if n == 1 else 's'}" if over else f"{n:,}"
 

@@ -24,7 +24,7 @@ from isoglot.evaluation.tasks.classification import (
     clean,
     combine,
     logistic,
-    scores_of,
+    score_topics,
     undersample,
 )
 from isoglot.evaluation.tasks.linear import BATCHES, RATES, SEEDS, apply, best_layers, fit
@@ -85,7 +85,7 @@ def test_scores_equal_loops(classes, count, runs, seed):
             hits = sum(a == b == label for a, b in zip(run, gold, strict=True))
             each.append(2 * hits / (list(run).count(label) + list(gold).count(label)))
         f1 += sum(each) / len(each)
-    score, macro, *_ = scores_of("t", "s", outcome, Rows(Row(("",), ("",), label) for label in gold))
+    score, macro, *_ = score_topics("t", "s", outcome, Rows(Row(("",), ("",), label) for label in gold))
     assert score.value == pytest.approx(right / runs)
     assert score.items.mean() == pytest.approx(right / runs, abs=1e-6)
     assert (macro.metric, macro.value) == ("f1/macro", pytest.approx(f1 / runs))
@@ -98,12 +98,12 @@ def test_mistakes_are_the_most_confident_first_and_ten_at_most():
     answer = np.stack([1 - wrong, wrong], axis=1)
     examples = Rows(Row((text,), (text,), "ab"[i % 2], name=("", "Bee")[i % 2]) for i, text in enumerate(texts))
     outcome = combine(("a", "b"), gold, [(answer.argmax(axis=1), answer)])
-    (detail,) = next(scores_of("t", "s", outcome, examples)).details
+    (detail,) = next(score_topics("t", "s", outcome, examples)).details
     assert detail.columns == ("text", "gold", "predicted", "probability")
     assert [row[:3] for row in detail.rows] == [(f"text {i}", "a", "Bee") for i in range(29, 19, -1)]
     assert detail.rows[0][3] == pytest.approx(0.95)
     right = combine(("a", "b"), gold, [(gold, answer[::-1] * [1, 0])])
-    assert next(scores_of("t", "s", right, examples)).details == ()
+    assert next(score_topics("t", "s", right, examples)).details == ()
 
 
 @pytest.mark.slow

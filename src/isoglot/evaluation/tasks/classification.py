@@ -73,7 +73,7 @@ class Outcome:
     probability: Floats
 
 
-def classes_of(train: Rows, where: str) -> tuple[Label, ...]:
+def list_classes(train: Rows, where: str) -> tuple[Label, ...]:
     """The labels of the training data, sorted. Raises `EvaluationError` for fewer than two."""
     classes = tuple(sorted(set(train.labels)))
     if len(classes) < 2:
@@ -81,7 +81,7 @@ def classes_of(train: Rows, where: str) -> tuple[Label, ...]:
     return classes
 
 
-def gold_of(test: Rows, classes: Sequence[Label], *, where: str) -> Ids:
+def number_labels(test: Rows, classes: Sequence[Label], *, where: str) -> Ids:
     """The place (N,) of each label among the classes. Raises `EvaluationError` with file and line for one not there."""
     place = {label: number for number, label in enumerate(classes)}
     for label, row in zip(test.labels, test, strict=True):
@@ -163,7 +163,7 @@ def _macro_f1(gold: Ids, predicted: Ids) -> float:
 MEASURES: dict[Metric, Callable[[Ids, Ids], float]] = {Metric("f1/macro"): _macro_f1}
 
 
-def scores_of(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[Score]:
+def score_topics(task: str, subset: str, outcome: Outcome, test: Rows) -> Iterator[Score]:
     """The accuracy with its mistakes, then each of `MEASURES`, mean over the classifiers and without items."""
     names = {row.label: row.name or str(row.label) for row in reversed(test)}  # of a label the first name
     details = wrong_answers({"text": test.texts()}, outcome, names=names)
@@ -263,15 +263,15 @@ class FewShot(Labelled):
             if len(parts) < 2:
                 raise EvaluationError(f"{self.name} {code}, split train: data has no train split for {code}; add it")
             (train, at_train), (test, at_test) = map(self.read, parts)
-            classes = classes_of(train, at_train)
-            gold, expected = (gold_of(part, classes, where=at_test) for part in (train, test))
+            classes = list_classes(train, at_train)
+            gold, expected = (number_labels(part, classes, where=at_test) for part in (train, test))
             draws = undersample(train.labels)
             union = sorted(set().union(*draws))  # only texts of some experiment are encoded
             vectors = embed_rows(encode, Rows(train[row] for row in union), where=at_train)
             table = embed_rows(encode, test, where=at_test)
             answers = [logistic(vectors[np.searchsorted(union, draw)], gold[draw])(table) for draw in draws]
             outcome = combine(classes, expected, answers)
-            yield from scores_of(self.name, code, outcome, test)
+            yield from score_topics(self.name, code, outcome, test)
 
 
 def clean(text: str) -> str:
@@ -302,18 +302,18 @@ class ZeroShot(Labelled):
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """The scores of each language, mean over three seeds."""
         train, dev, _ = next(iter(subsets.values()))
-        classes = classes_of(*self.read(train))
+        classes = list_classes(*self.read(train))
         learnt = [self._embed(encode, source, classes)[:2] for source in (train, dev)]
         layers = best_layers(*learnt, classes=len(classes))
         for code, (_, _, source) in subsets.items():
             vectors, gold, test = self._embed(encode, source, classes)
             outcome = combine(classes, gold, [apply(layer, vectors) for layer in layers])
-            yield from scores_of(self.name, code, outcome, test)
+            yield from score_topics(self.name, code, outcome, test)
 
     def _embed(self, encode: Encode, source: Source, classes: Sequence[Label]) -> tuple[Floats, Ids, Rows]:
         """Vectors and classes of a part, and its rows."""
         rows, where = self.read(source)
-        gold = gold_of(rows, classes, where=where)
+        gold = number_labels(rows, classes, where=where)
         texts = rows.texts() if self.prepare is None else [self.prepare(text) for text in rows.texts()]
         return embed(encode, texts, where=where, place=rows.place()), gold, rows
 
@@ -337,12 +337,12 @@ class PairProbe(Labelled):
         rows, where = self.read(train)
         if lacking := set(self.classes) - set(rows.labels):
             raise EvaluationError(f"{where}: no pair has the label {min(lacking)!r}; get it again")
-        gold, vectors = gold_of(rows, self.classes, where=where), self._features(encode, rows, where)
+        gold, vectors = number_labels(rows, self.classes, where=where), self._features(encode, rows, where)
         classify = probe(vectors, gold, rows.texts(0))
         for code, (_, source) in subsets.items():
             test, where = self.read(source)
             answer = classify(self._features(encode, test, where))
-            outcome = combine(self.classes, gold_of(test, self.classes, where=where), [answer])
+            outcome = combine(self.classes, number_labels(test, self.classes, where=where), [answer])
             details = wrong_answers({"sentence 1": test.texts(0), "sentence 2": test.texts(1)}, outcome)
             # Pairs are translated row by row, but a few labels of PAWS-X differ between languages.
             yield accuracy(self.name, code, outcome, item_set=item_set_of(range(len(test))), details=details)

@@ -23,7 +23,7 @@ from isoglot.core.plugins import torch_half
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source
-from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, gold_of
+from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, number_labels
 from isoglot.search.best import Ids
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class PawsXFinetune(Labelled):
         train, dev = (self.read(source)[0] for source in next(iter(subsets.values()))[:2])
         classifier = self._learn(model, train, dev)
         for code, (test, where) in tests.items():
-            gold = gold_of(test, PAWS_X.classes, where=where)
+            gold = number_labels(test, PAWS_X.classes, where=where)
             outcome = Outcome(PAWS_X.classes, gold, predict(classifier, test)[None], _UNKNOWN)
             # Rows are translations, see `PairProbe`.
             yield accuracy(self.name, code, outcome, item_set=item_set_of(range(len(test))))
@@ -76,7 +76,7 @@ class PawsXFinetune(Labelled):
         from torch.nn.utils import clip_grad_norm_
 
         device = next(model.backbone.parameters()).device
-        gold, expected = (gold_of(rows, PAWS_X.classes, where=self.name) for rows in (train, dev))
+        gold, expected = (number_labels(rows, PAWS_X.classes, where=self.name) for rows in (train, dev))
         labels = torch.from_numpy(gold).to(device)
         with torch_half("encoders.device").same_randomness_after(device):
             torch.manual_seed(self.seed)  # of the classifier, the order and the dropout

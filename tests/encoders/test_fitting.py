@@ -186,7 +186,9 @@ def test_what_cannot_be_fitted(toy_static):
         fit_flow(toy_static, ["the same"] * 5)
     with pytest.raises(ValueError, match="takes 9 dimensions and the encoder gives 8"):
         fit_flow(toy_static, CORPUS_FITTING, flow=Flow(9))
-    with pytest.raises(ValueError, match="batch_size at least 2"):
+    with pytest.raises(ValueError, match="lr is 0; it must be at least"):
+        fit_flow(toy_static, CORPUS_FITTING, lr=0)
+    with pytest.raises(ValueError, match="batch_size is 1; it must be at least 2"):
         fit_flow(toy_static, CORPUS_FITTING, batch_size=1)
     with pytest.raises(EncoderError, match="diverged"):
         train_flow(Flow(6), bent(0, 200), lr=1e6)

@@ -179,7 +179,7 @@ def fit_flow(
     permutation: str = "random",
     epochs: PositiveInt = 1,
     batch_size: Annotated[int, Range(2)] = 32,
-    lr: Annotated[float, Range(0)] = 1e-3,
+    lr: Annotated[float, Range(1e-9)] = 1e-3,
     seed: NonNegativeInt = 0,
     progress: Progress | None = None,
 ) -> Fitted:

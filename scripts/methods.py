@@ -46,7 +46,7 @@ from isoglot.training import recipe as recipes
 from isoglot.training.record import inputs_of
 from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training
-from isoglot.wikipedia.entities import titles_of
+from isoglot.wikipedia.entities import read_titles
 from isoglot.wikipedia.entity_training import encode_names
 
 DESIGNS = Path(__file__).with_suffix(".toml")
@@ -150,7 +150,7 @@ def train_entities(data: Path, folder: Path, output: Path) -> None:
     model = folder / entity_training.MODEL
     code = entity_training.train([str(data / LARGEST)], model, entity_training.Training(dim=256))
     shutil.copy(output / "wikipedia" / TABLE, folder / TABLE)  # the rows that the vectors belong to
-    aligned = align(model, folder, titles=titles_of(output / TITLES, code), allow_pickle=True)
+    aligned = align(model, folder, titles=read_titles(output / TITLES, code), allow_pickle=True)
     print(f"{len(aligned.missing)} of {len(aligned.ids)} entities have no vector", file=sys.stderr)
     write_vectors(aligned, folder, source=model)
 

@@ -12,7 +12,7 @@ import pytest
 from isoglot.core.errors import CorpusError, EncoderError, OutputError
 from isoglot.data import entity_vectors
 from isoglot.data.entity_vectors import align, read_vectors, write_vectors
-from isoglot.wikipedia.entities import titles_of
+from isoglot.wikipedia.entities import read_titles
 
 LABELS = ["Berlin", "New York City", "Paris", "Springfield", "Springfield", "Atlantis"]
 VECTORS = {"Berlin": [1, 2, 3], "New York City": [4, 5, 6], "Paris": [7, 8, 9], "Springfield": [1, 1, 1]}
@@ -94,11 +94,11 @@ def test_a_table_of_titles_says_who_is_meant_in_one_language(folder):
     titles = folder / "titles.tsv"
     titles.write_text("de\tParis\tQ0\nen\tspringfield\tQ4\nen\tNew_York_City\tQ1\nen\tBerlin\tQ99\n")
     vectors = write(folder / "vectors.txt")
-    english = rows(align(vectors, folder, titles=titles_of(titles, "en")))
+    english = rows(align(vectors, folder, titles=read_titles(titles, "en")))
     assert english == [None, [4, 5, 6], None, None, [1, 1, 1], None]
-    assert rows(align(vectors, folder, titles=titles_of(titles, "deu")))[0] == VECTORS["Paris"]
+    assert rows(align(vectors, folder, titles=read_titles(titles, "deu")))[0] == VECTORS["Paris"]
     with pytest.raises(CorpusError, match=r"vectors\.txt: no entity matches any of the titles"):
-        align(vectors, folder, titles=titles_of(titles, "fr"))
+        align(vectors, folder, titles=read_titles(titles, "fr"))
 
 
 def test_the_table_and_its_note(folder):

@@ -12,14 +12,14 @@ from isoglot.wikipedia.entities import (
     Entity,
     entity_lines,
     find,
+    find_labels,
+    find_types,
     has_types,
-    labels_of,
     make_tables,
     open_tables,
     read_entity,
     title_rows,
     type_rows,
-    types_of,
     wikidata_lines,
 )
 
@@ -44,7 +44,7 @@ ITEMS = [
 def entities(path):
     warnings = []
     lines = list(wikidata_lines(path, warnings.append))
-    return [read_entity(line) for line in entity_lines(lines, WIKIS)], warnings
+    return [read_entity(line) for line in entity_lines(lines, path, WIKIS)], warnings
 
 
 @pytest.mark.parametrize("end", ["\n]\n", ",\n", "\n", ""])
@@ -122,7 +122,7 @@ def test_titles_redirects_labels_and_types(tmp_path):
         assert found == {"A": "Q1", "B": "Q1", "C": "Q1", "D": None, "E": None, "F": None, "R": "Q1", "X": None}
         assert find(base, "de", "Ä") == "Q1"
         assert find(base, "de", "A") is None
-        assert types_of(base, ["Q1", "Q2", "Q9"]) == {"Q1": ("T1", "T2", "T3")}
-        assert labels_of(base, ["Q1", "Q2", "Q9"]) == {"Q1": "A", "Q2": "second"}
+        assert find_types(base, ["Q1", "Q2", "Q9"]) == {"Q1": ("T1", "T2", "T3")}
+        assert find_labels(base, ["Q1", "Q2", "Q9"]) == {"Q1": "A", "Q2": "second"}
         assert has_types(base)
     assert [p.name for p in tmp_path.iterdir()] == ["tables.sqlite"]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.wikipedia import sample
-from isoglot.wikipedia.sample import Sample, candidates, members, number_of
+from isoglot.wikipedia.sample import Sample, candidates, draw_number, members
 from oracle import hard_negatives_allowed, sample_of_instances
 
 
@@ -32,16 +32,16 @@ def test_memory_is_bounded_by_the_sample(monkeypatch):
     monkeypatch.setattr(sample, "_SLACK", 50)
     drawn, most = Sample(100, share=10_000), 0
     for i in range(5000):
-        drawn.add(number_of(0, i), i % 7)
+        drawn.add(draw_number(0, i), i % 7)
         most = max(most, len(drawn._new) + len(drawn._numbers))
     assert most <= 100 + 100 + 50 + 1
     assert len(drawn.numbers()) == 100
 
 
 def test_numbers_depend_on_seed_and_place_only():
-    assert number_of(0, "en", "A", 3) == number_of(0, "en", "A", 3)
-    assert len({number_of(*place) for place in [(0, "en", 1), (1, "en", 1), (0, "de", 1), (0, "en", 2)]}) == 4
-    assert 0 <= number_of(0) < 2**63
+    assert draw_number(0, "en", "A", 3) == draw_number(0, "en", "A", 3)
+    assert len({draw_number(*place) for place in [(0, "en", 1), (1, "en", 1), (0, "de", 1), (0, "en", 2)]}) == 4
+    assert 0 <= draw_number(0) < 2**63
 
 
 ENTITIES, TYPES = [f"e{i}" for i in range(12)], ["t1", "t2", "t3"]

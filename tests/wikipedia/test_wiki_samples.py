@@ -35,7 +35,7 @@ def test_entities_of_the_wikidata_sample():
     warnings: list[str] = []
     lines = list(wikidata_lines(path, warnings.append))
     names = {wiki: Names(wiki, {}) for wiki in ("ja", "en")}
-    found = {one.id: one for one in map(read_entity, entity_lines(lines, names))}
+    found = {one.id: one for one in map(read_entity, entity_lines(lines, path, names))}
     assert (len(lines), warnings) == (49, [])
     assert sum(bool(one.types) for one in found.values()) == 40
     assert found["Q64"].titles == {"ja": "ベルリン", "en": "Berlin"}

@@ -4,7 +4,7 @@ import pytest
 from wiki_dumps import names
 
 from isoglot.core.errors import CorpusError
-from isoglot.wikipedia.titles import ARTICLE, HIDDEN, OTHER, Names, key_of, language_of, normal, resolve
+from isoglot.wikipedia.titles import ARTICLE, HIDDEN, OTHER, Names, find_language, make_key, normal, resolve
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_first_letter():
 
 
 def test_codes_of_wikipedias_are_not_always_codes_of_languages():
-    assert [language_of(code) for code in ("als", "simple", "zh-yue", "ja", "no")] == [
+    assert [find_language(code) for code in ("als", "simple", "zh-yue", "ja", "no")] == [
         "gsw",
         "eng",
         "yue",
         "jpn",
         "nor",
     ]
-    assert key_of("deu") == key_of("DE") == key_of("de")
-    assert key_of("simple") != key_of("en")
+    assert make_key("deu") == make_key("DE") == make_key("de")
+    assert make_key("simple") != make_key("en")
     with pytest.raises(CorpusError, match=r"t\.tsv:3: unknown language 'nonsense'"):
-        key_of("nonsense", file="t.tsv", line=3)
+        make_key("nonsense", file="t.tsv", line=3)

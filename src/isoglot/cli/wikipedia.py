@@ -76,7 +76,7 @@ def entities(
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors
     from isoglot.data.readers.entities import TABLE, read_table
     from isoglot.wikipedia import entity_training
-    from isoglot.wikipedia.entities import titles_of
+    from isoglot.wikipedia.entities import read_titles
 
     next(read_table(folder / TABLE))  # before hours of training, not after
     table = folder / VECTORS
@@ -96,7 +96,7 @@ def entities(
             path = write_vectors(aligned, folder, source=Path(model))
         else:
             assert vectors is not None
-            pairs = titles_of(titles, language or "en") if titles else None
+            pairs = read_titles(titles, language or "en") if titles else None
             aligned = align(vectors, folder, titles=pairs, allow_pickle=allow_pickle or train)
             path = write_vectors(aligned, folder, source=vectors)
     count, missing = len(aligned.ids), len(aligned.missing)

@@ -52,7 +52,7 @@ def align(
 ) -> Aligned:
     """The vectors of the entities of a folder that `isoglot wikipedia` wrote.
 
-    `titles` are pairs of title and id (`isoglot.wikipedia.entities.titles_of`); without it labels are titles.
+    `titles` are pairs of title and id (`isoglot.wikipedia.entities.read_titles`); without it labels are titles.
     A saved model is a pickle, which can run any code when it is read, so it is rejected unless `allow_pickle` is set.
     Kept in memory: the titles and the table. Raises `CorpusError` when a file cannot be read or no entity is found.
     """

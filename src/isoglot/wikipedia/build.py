@@ -98,7 +98,7 @@ def build(
     Raises `CorpusError` for an invalid input file, `RecipeError` for settings, `IsoglotError` if a library is missing
     or `output` exists.
     """
-    whole = Path(os.path.abspath(output))  # "." has no name that could be made longer  # noqa: PTH100
+    target = Path(os.path.abspath(output))  # "." has no name that could be made longer  # noqa: PTH100
     check_output(output, inputs=sources.files, folder=True, whole=True)
     if output.exists():
         raise IsoglotError(f"{output}: already exists; remove it or choose another folder")
@@ -108,7 +108,7 @@ def build(
         raise RecipeError("pass one of a Wikidata dump (--wikidata) and a table of titles (--titles)")
     if missing := [name for name, number in versions().items() if not number]:
         raise IsoglotError(f'needs {" and ".join(missing)}: pip install "isoglot[wikipedia]"')
-    place, inputs = work or whole.with_name(f"{whole.name}.work"), [*sources.files, output]
+    place, inputs = work or target.with_name(f"{target.name}.work"), [*sources.files, output]
     with (
         exclusive(output),
         work_folder(place, "a work folder of wikipedia", keep=work is not None, inputs=inputs) as folder,
@@ -150,9 +150,9 @@ def _build(
         report(line)
     settings = json.loads(json.dumps({**asdict(sources), **asdict(choice)}, default=str))
     result: dict[str, Any] = {"settings": settings, "parsers": versions(), "warnings": warnings, "dumps": of_dumps}
-    with closing(entities.open_tables(tables)) as base, atomic_folder(output) as whole:
-        result |= write_choice(parts, base, whole, choice, lambda name: progress(name, 0, 0))
-        with atomic_write(whole / REPORT) as file:
+    with closing(entities.open_tables(tables)) as base, atomic_folder(output) as unfinished:
+        result |= write_choice(parts, base, unfinished, choice, lambda name: progress(name, 0, 0))
+        with atomic_write(unfinished / REPORT) as file:
             file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
     return result
 
@@ -189,23 +189,23 @@ def _make_tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map,
         return path
     wikis = {dump.names.wiki: dump.names for dump in dumps}
 
-    def keep_warning(message: str) -> None:
+    def write_warning(message: str) -> None:  # for a resumed call, which does not read the dump again
         with atomic_write(folder / "warnings.txt") as file:
             file.write(message + "\n")
 
     if sources.wikidata:
         shards = folder / "entities"
-        items = partial(entities.wikidata_lines, sources.wikidata, keep_warning)
-        work = partial(entities.entity_lines, wikis=wikis)
+        items = partial(entities.wikidata_lines, sources.wikidata, write_warning)
+        work = partial(entities.entity_lines, path=sources.wikidata, wikis=wikis)
         write_shards(shards, items, work, spread, progress=lambda done: progress("entities", done, 0))
-        found: Iterator[entities.Entity] = map(entities.read_entity, read_shards(shards))
+        titled: Iterator[entities.Entity] = map(entities.read_entity, read_shards(shards))
     else:
         assert sources.titles is not None  # checked at the beginning
-        found = entities.title_rows(sources.titles, wikis)
+        titled = entities.title_rows(sources.titles, wikis)
     progress("tables", 0, 1)
     redirects = (json.loads(line) for line in read_shards(folder, "redirects-*.jsonl") if line.startswith("["))
     types = entities.type_rows(sources.types) if sources.types else ()
-    entities.make_tables(path, chain(found, types), redirects)
+    entities.make_tables(path, chain(titled, types), redirects)
     return path
 
 
@@ -215,19 +215,21 @@ def _parse_articles(
     totals = [head["counts"]["pages"] - head["counts"]["redirects"] - head["counts"]["others"] for head in heads]
     parts = []
     for number, dump in enumerate(dumps):
-        folder, before = tables.parent / f"articles-{number:03d}", sum(totals[:number])
-
-        def only_articles(dump: Dump = dump) -> Iterator[Page]:
-            all_pages = pages(dump, lambda _message: None)
-            return (page for page in all_pages if page.namespace == 0 and page.redirect is None)
-
-        def advance(done: int, before: int = before) -> None:
-            progress("articles", before + done, sum(totals))
-
+        folder = tables.parent / f"articles-{number:03d}"
         work = partial(read_articles, names=dump.names, tables=tables, limits=limits)
-        write_shards(folder, only_articles, work, spread, progress=advance)
+        advance = partial(_add_progress, progress, sum(totals[:number]), sum(totals))
+        write_shards(folder, partial(_articles, dump), work, spread, progress=advance)
         parts.append((dump, folder))
     return parts
+
+
+def _articles(dump: Dump) -> Iterator[Page]:
+    all_pages = pages(dump, lambda _message: None)  # the pass over redirects has reported that it is truncated
+    return (page for page in all_pages if page.namespace == 0 and page.redirect is None)
+
+
+def _add_progress(progress: Progress, before: int, total: int, done: int) -> None:
+    progress("articles", before + done, total)
 
 
 def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: Limits) -> list[str]:

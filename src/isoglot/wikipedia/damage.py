@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from isoglot.core.errors import naming_extras
+
 MOST_REREAD = 20_000_000  # characters that are read in vain: seconds
 DEEPEST = 90  # elements in each other, and `=` in a heading; at 100 the parser gives up elements that are closed
 
@@ -23,8 +25,6 @@ _MARKS = re.compile(
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"//|[\w.+-]+:")
-_UNPARSED = {"categorytree", "ce", "chem", "gallery", "graph", "hiero", "imagemap", "inputbox", "math", "nowiki", "pre"}
-_UNPARSED |= {"score", "section", "source", "syntaxhighlight", "templatedata", "timeline"}
 _EMPTY = {"br", "hr", "img", "link", "meta", "wbr"}
 _STYLES = ("''", "'''")
 _OPTIONAL_END = {"<dd", "<dt", "<li", "<td", "<th", "<tr"}
@@ -55,6 +55,9 @@ class Scan:
     """
 
     def __init__(self, text: str) -> None:
+        with naming_extras():
+            from mwparserfromhell.definitions import is_parsable
+        self._is_parsable = is_parsable
         self.reread, self.depth = 0, 0
         self._text, self._open = text, list[_Element]()
         self._skip = 0  # the end of a comment or of an element that is not parsed
@@ -153,7 +156,7 @@ class Scan:
         name = re.split(r"[\s/>]", self._text[start + 1 : start + 20], maxsplit=1)[0].lower()
         if word == "/>" or name in _EMPTY:
             return
-        if name not in _UNPARSED:
+        if self._is_parsable(name):
             self._push("<" + name, start)
         elif not self._skip_to(rf"</{name}\s*>", mark.end()):
             self._failures += 1

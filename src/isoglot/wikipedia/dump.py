@@ -16,7 +16,7 @@ from isoglot.core.errors import CorpusError
 from isoglot.core.numbers import whole
 from isoglot.data.files import CutShortError
 from isoglot.data.xml_stream import read_events
-from isoglot.wikipedia.titles import WIKIS, Names, language_of
+from isoglot.wikipedia.titles import WIKIS, Names, find_language
 
 T = TypeVar("T")
 
@@ -53,13 +53,13 @@ def open_dump(name: str, *, project: str = "wikipedia") -> Dump:
 
     Raises `CorpusError` for a file that is missing, empty, not a MediaWiki dump, or not from the project.
     """
-    code, equals, rest = name.partition("=")
-    path = Path(rest if equals and not Path(name).exists() else name)
+    code, equals, file = name.partition("=")
+    path = Path(file if equals and not Path(name).exists() else name)
     wanted = code.strip().lower().replace("_", "-") if path != Path(name) else ""
     head = _Head()
     next(_read(path, head), None)
     wiki = wanted or head.find_wiki(project, path)
-    return Dump(path, Names(wiki, head.namespaces, head.first_letter), language_of(wiki, file=path))
+    return Dump(path, Names(wiki, head.namespaces, head.first_letter), find_language(wiki, file=path))
 
 
 def pages(dump: Dump, report: Callable[[str], None]) -> Iterator[Page]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.wikipedia.dump import until_cut
-from isoglot.wikipedia.titles import Names, key_of, normal
+from isoglot.wikipedia.titles import Names, make_key, normal
 
 HOPS = 8  # of redirects to redirects
 
@@ -82,7 +82,7 @@ def find(base: sqlite3.Connection, wiki: str, title: str) -> str | None:
     return row[0] if row else None
 
 
-def types_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def find_types(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Types of those entities that have any, in the order of the input."""
     types = {}
     for entity in entities:
@@ -92,7 +92,7 @@ def types_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, tup
     return types
 
 
-def labels_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, str]:
+def find_labels(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, str]:
     """A title for each entity, the English one if it is known."""
     rows = (base.execute("SELECT id, label FROM entities WHERE id = ?", (one,)).fetchone() for one in entities)
     return {row[0]: row[1] for row in rows if row}
@@ -121,60 +121,48 @@ def _resolve_redirects(base: sqlite3.Connection) -> Iterator[tuple[str, str, str
 INSTANCE_OF = "P31"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the dump; the last one may be truncated."""
-
-    file: Path
-    number: int
-    text: str
-    last: bool
-
-
-def wikidata_lines(path: Path, report: Callable[[str], None]) -> Iterator[Line]:
-    """The lines that contain entities. `report` is called if the dump is truncated.
+def wikidata_lines(path: Path, report: Callable[[str], None]) -> Iterator[tuple[int, str]]:
+    """The lines that contain entities, with their numbers. `report` is called if the dump is truncated.
 
     Raises `CorpusError` if the first of them is not a JSON object.
     """
-    held: Line | None = None
-    only = True
+    held: tuple[int, str] | None = None  # the last line may be truncated
+    has_yielded = False
     for number, text in until_cut(read_lines(path), report):
         text = text.strip().rstrip(",")
         if text in ("", "[", "]"):
             continue
-        if held is None and not text.startswith("{"):
-            raise CorpusError(f"not a Wikidata JSON dump: {text[:40]!r}; pass latest-all.json", file=path, line=number)
-        if held:
+        if held is not None:
             yield held
-            only = False
-        held = Line(path, number, text, last=False)
-    if held is None or (only and _parse(held.text) is None):
+            has_yielded = True
+        elif not text.startswith("{"):
+            raise CorpusError(f"not a Wikidata JSON dump: {text[:40]!r}; pass latest-all.json", file=path, line=number)
+        held = number, text
+    if held is not None and _parse(held[1]) is not None:
+        yield held
+    elif held is not None and has_yielded:
+        report(f"{path}:{held[0]}: ends inside an entity; the complete part was read")
+    else:
         raise CorpusError("contains no entity; pass a file such as latest-all.json.bz2", file=path)
-    if _parse(held.text) is None:
-        report(f"{path}:{held.number}: ends inside an entity; the complete part was read")
-    yield Line(held.file, held.number, held.text, last=True)
 
 
-def entity_lines(lines: list[Line], wikis: Mapping[str, Names]) -> list[str]:
+def entity_lines(lines: Sequence[tuple[int, str]], path: Path, wikis: Mapping[str, Names]) -> list[str]:
     """Lines of `Entity` for the entities that have a title in one of the Wikipedias.
 
-    Raises `CorpusError` for a line, other than the last, that is not the JSON of an entity.
+    Raises `CorpusError` for a line of the dump `path` that is not the JSON of an entity.
     """
     sites = {f"{wiki.replace('-', '_')}wiki": names for wiki, names in wikis.items()}
     marks = [f'"{site}"' for site in sites]
     entities = []
-    for line in lines:
-        if not any(mark in line.text for mark in marks):
-            continue
-        parsed = _parse(line.text)
-        if parsed is None and line.last:
+    for number, text in lines:
+        if not any(mark in text for mark in marks):
             continue
         try:
-            if entity := _entity(parsed or {}, sites):
+            if entity := _entity(_parse(text) or {}, sites):
                 entities.append(entity.line())
                 entities[-1].encode()  # a lone surrogate, which JSON can escape, cannot be written
         except (KeyError, TypeError, AttributeError, UnicodeEncodeError):
-            raise CorpusError("not the JSON of an entity; download again", file=line.file, line=line.number) from None
+            raise CorpusError("not the JSON of an entity; download again", file=path, line=number) from None
     return entities
 
 
@@ -183,7 +171,7 @@ def title_rows(path: Path, wikis: Mapping[str, Names]) -> Iterator[Entity]:
 
     Raises `CorpusError` for another number of cells, an empty cell, or an unknown language.
     """
-    keys = {key_of(wiki): wiki for wiki in wikis}
+    keys = {make_key(wiki): wiki for wiki in wikis}
     for number, text in read_lines(path):
         if not text.strip():
             continue
@@ -191,7 +179,7 @@ def title_rows(path: Path, wikis: Mapping[str, Names]) -> Iterator[Entity]:
         if len(cells) != 3 or not all(cells):
             raise CorpusError("a line must be: language, tab, title, tab, id", file=path, line=number)
         code, title, name = cells
-        key = key_of(code, file=path, line=number)
+        key = make_key(code, file=path, line=number)
         wiki, english = keys.get(key), key == "eng"
         if wiki or english:
             titles = {wiki: normal(title, wikis[wiki])} if wiki else {}
@@ -203,8 +191,8 @@ def type_rows(path: Path) -> Iterator[Entity]:
     for number, text in read_lines(path):
         if not text.strip():
             continue
-        name, _, rest = text.partition("\t")
-        types = tuple(rest.replace(",", " ").split())
+        name, _, listed = text.partition("\t")
+        types = tuple(listed.replace(",", " ").split())
         if not name.strip() or not types:
             raise CorpusError("a line must be: id, tab, ids of its types", file=path, line=number)
         yield Entity(name.strip(), {}, types)
@@ -231,7 +219,7 @@ def _entity(parsed: dict[str, Any], sites: Mapping[str, Names]) -> Entity | None
     return Entity(name, titles, types, english or next(iter(titles.values())), english is not None)
 
 
-def titles_of(path: Path, language: str) -> Iterator[tuple[str, str]]:
+def read_titles(path: Path, language: str) -> Iterator[tuple[str, str]]:
     """Titles of one Wikipedia, in normal form, and the ids of their entities, from a table of titles."""
     for entity in title_rows(path, {language: Names(language, {})}):
         yield from ((title, entity.id) for title in entity.titles.values())

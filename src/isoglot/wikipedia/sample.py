@@ -32,9 +32,9 @@ from isoglot.core.errors import RecipeError
 from isoglot.data.files import atomic_write
 from isoglot.data.readers.entities import SENTENCES, TABLE
 from isoglot.wikipedia.dump import Dump
-from isoglot.wikipedia.entities import has_types, labels_of, types_of
+from isoglot.wikipedia.entities import find_labels, find_types, has_types
 from isoglot.wikipedia.shards import read_shards
-from isoglot.wikipedia.titles import key_of
+from isoglot.wikipedia.titles import make_key
 
 REPORT = "report.json"
 ONE_LANGUAGE, EACH_LANGUAGE = 1_000_000, 50_000  # instances sampled in the paper's two settings
@@ -76,7 +76,7 @@ def write_choice(
     progress("counting links")
     counts = _link_counts(parts, choice.count_language)
     vocabulary = {entity: row for row, entity in enumerate(sorted(e for e in counts if counts[e] > choice.min_links))}
-    types = types_of(tables, vocabulary)
+    types = find_types(tables, vocabulary)
     draw = partial(candidates, types=types, of_type=members(types), seed=choice.seed, size=choice.candidates)
     choice = replace(choice, keep_lonely=choice.keep_lonely or not has_types(tables))
     instances = partial(_instances, parts, vocabulary, lru_cache(1 << 16)(draw), choice)
@@ -99,7 +99,7 @@ def write_choice(
                 wanted[row["lang"]].discard(number)  # an article in two dumps is read twice
                 used.update([row["entity"], *row["hard"]])
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    labels = labels_of(tables, used)
+    labels = find_labels(tables, used)
     with atomic_write(output / TABLE) as file:
         for entity in sorted(used, key=lambda one: (-counts[one], one)):
             file.write(f"{entity}\t{counts[entity]}\t{' '.join(labels.get(entity, '').split())}\n")
@@ -131,7 +131,7 @@ def _instances(
                 continue
             counts["eligible"] += 1
             row = {"text": text, "lang": dump.lang, "entity": entity, "hard": hard, "page": page}
-            yield number_of(choice.seed, dump.names.wiki, page, text, start), {**row, "start": start, "end": end}
+            yield draw_number(choice.seed, dump.names.wiki, page, text, start), {**row, "start": start, "end": end}
 
 
 def _records(parts: Sequence[Part]) -> Iterator[tuple[Dump, dict[str, Any]]]:
@@ -143,7 +143,7 @@ def _records(parts: Sequence[Part]) -> Iterator[tuple[Dump, dict[str, Any]]]:
 
 
 def _link_counts(parts: Sequence[Part], language: str | None) -> Counter[str]:
-    counted = [part for part in parts if language is None or key_of(part[0].names.wiki) == key_of(language)]
+    counted = [part for part in parts if language is None or make_key(part[0].names.wiki) == make_key(language)]
     if not counted:
         have = ", ".join(sorted({dump.names.wiki for dump, _ in parts}))
         raise RecipeError(f"count_language: no dump of {language!r} was passed; choose one of: {have}")
@@ -177,7 +177,7 @@ def candidates(
     return tuple(one for one in draw.sample(same, min(size, len(same))) if one != entity)
 
 
-def number_of(seed: int, *place: object) -> int:
+def draw_number(seed: int, *place: object) -> int:
     """The random number of an instance, 63 bits, from its place: Wikipedia, page, text, start of the link."""
     return _hash(seed, *place) >> 1
 

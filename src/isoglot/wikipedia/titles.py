@@ -48,12 +48,12 @@ class Names:
     first_letter: bool = True
 
 
-def language_of(wiki: str, *, file: str | Path | None = None) -> str:
+def find_language(wiki: str, *, file: str | Path | None = None) -> str:
     """Language code of a Wikipedia: `als` is Alemannic (gsw), `simple` English. Raises `CorpusError`."""
     return _NOT_ISO.get(wiki) or canonical(wiki, file=file)
 
 
-def key_of(code: str, *, file: str | Path | None = None, line: int | None = None) -> str:
+def make_key(code: str, *, file: str | Path | None = None, line: int | None = None) -> str:
     """One key for all names of a Wikipedia: `deu`, `de` and `DE` are equal; `simple` differs from `en`.
 
     Raises `CorpusError` for an unknown language.
@@ -68,14 +68,14 @@ def resolve(link: str, names: Names) -> tuple[str, str]:
     `ARTICLE` with the title; `OTHER`: shown, but not an article of this Wikipedia (its title is empty); `HIDDEN`:
     files, categories and links to the same page in other languages, which are not part of the text.
     """
-    shown = link.lstrip().startswith(":")
+    is_shown = link.lstrip().startswith(":")
     prefix, colon, _ = link.strip().lstrip(":").partition(":")
     name = _SPACES.sub("_", prefix.strip().lower())
     if colon and name:
         space = names.namespaces.get(name, _NAMESPACES.get(name))
         is_wiki = space is None and name.replace("_", "-") in WIKIS
-        if is_wiki or space in (6, 14) or (_MEDIA.search(link) and not shown):
-            return (OTHER if shown else HIDDEN), ""
+        if is_wiki or space in (6, 14) or (_MEDIA.search(link) and not is_shown):
+            return (OTHER if is_shown else HIDDEN), ""
         if space is not None or name in _PROJECTS.split():
             return OTHER, ""
     title = normal(link, names)

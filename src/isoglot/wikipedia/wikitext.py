@@ -15,7 +15,7 @@ import html
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -25,11 +25,10 @@ from isoglot.core.errors import IsoglotError, naming_extras
 from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
 
-_UNREAD = """
-    caption categorytree ce chem gallery graph hiero imagemap includeonly indicator inputbox mapframe maplink math
-    pre ref references rp rt score script section source style syntaxhighlight table td templatedata templatestyles th
-    timeline tr video"""
-_LEFT_OUT = frozenset(_UNREAD.split())
+_LEFT_OUT = {  # beside the tags that the parser itself calls invisible
+    "caption", "ce", "chem", "hiero", "includeonly", "indicator", "mapframe", "maplink", "pre", "ref", "references",
+    "rp", "rt", "script", "source", "style", "syntaxhighlight", "table", "td", "templatestyles", "th", "tr", "video",
+}  # fmt: skip
 _BLOCKS = {"blockquote", "br", "center", "dd", "div", "dl", "dt", "hr", "li", "ol", "p", "poem", "ul"}
 _CLOSING = ",.;:!?)،؛؟।、。"  # no space is left before these where something was left out
 _WORDS = re.compile(r"\s+|\S+")
@@ -67,12 +66,12 @@ def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
     Raises `UnreadableError` where the parser does, and for damage with which it would take minutes.
     """
     with naming_extras():
-        from mwparserfromhell import parse
+        from mwparserfromhell import definitions, parse
     if damage := find_damage(text):
         raise UnreadableError(damage)
     try:
         code = parse(text)
-        builder = _Builder(names)
+        builder = _Builder(names, definitions.is_visible)
         builder.walk(code)
         builder.end()
         titles = [resolve(str(link.title), names) for link in code.filter_wikilinks()]
@@ -84,8 +83,8 @@ def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
 class _Builder:
     """The paragraph that is being built and those that are done."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
+    def __init__(self, names: Names, is_visible: Callable[[str], bool]) -> None:
+        self._names, self._is_visible = names, is_visible
         self._pieces: list[str] = []
         self._length = 0
         self._links: list[Link] = []
@@ -150,13 +149,13 @@ class _Builder:
                 self._append(html.unescape(target).strip().removeprefix(":"))
         else:
             self.walk(node.text)
-        whole = len(self.paragraphs) == done and len(self._pieces) > pieces
-        if kind == ARTICLE and whole and "{" not in target:
+        is_whole = len(self.paragraphs) == done and len(self._pieces) > pieces
+        if kind == ARTICLE and is_whole and "{" not in target:
             self._links.append(Link(start + (self._pieces[pieces] == " "), self._length, title))
 
     def _tag(self, node: Any) -> None:
         name = str(node.tag).strip().lower()
-        if name in _LEFT_OUT:
+        if name in _LEFT_OUT or not self._is_visible(name):
             self._hole = True
             return
         if name in _BLOCKS:

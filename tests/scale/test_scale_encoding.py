@@ -144,6 +144,13 @@ def test_a_model_that_was_trained_on_is_opened_anew(model, files, tmp_path, toy_
     np.testing.assert_allclose(second, 2 * first, rtol=1e-5)
 
 
+def test_settings_reach_the_encoder(model, files, tmp_path):
+    encoding = {"normalize_embeddings": True, "truncate_dim": 4, "dtype": "float16"}
+    found = encode_shards(model, files[:1], tmp_path / "out", settings={"prompt": "query: ", **encoding}).rows(0, 27)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, encode(load(model), LINES, prompt="query: ", **encoding), atol=1e-3)
+
+
 def test_accelerators_do_not_continue_what_processors_began(model, files, tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_DEVICE", "cpu")  # as on a machine without one, from which a cluster is called
     whole = encode_shards(model, files, tmp_path / "out", lines=10)

@@ -62,6 +62,17 @@ def test_merging_equals_sorting_everything(rows, k, sizes, random):
     np.testing.assert_array_equal(best.ids, [[c for _, c in row] for row in expected])
 
 
+@given(st.integers(0, 10**7), st.integers(1, 40))
+def test_cuts_cover_a_side_in_whole_tiles(size, blocks):
+    block = blocks * TILE
+    cuts = _cuts(size, block)
+    assert [start for start, _ in cuts] == [0, *(stop for _, stop in cuts[:-1])][: len(cuts)]
+    assert sum(stop - start for start, stop in cuts) == size
+    assert all(start % TILE == 0 for start, _ in cuts)
+    assert all(stop - start >= min(block, size) for start, stop in cuts)
+    assert all(stop - start < 2 * block for start, stop in cuts)
+
+
 @pytest.mark.parametrize("budget", [2_000_000, 30_000_000, 1 << 28])
 def test_a_block_has_the_tile_of_the_whole(budget):
     for n, m in [(3 * TILE + 5, 2 * TILE), (100, 9 * TILE)]:

@@ -12,7 +12,7 @@ from isoglot.core.errors import CorpusError, EncoderError, IsoglotError
 from isoglot.data.store import Rows
 from isoglot.encoders import load
 from isoglot.model import encode, engine
-from isoglot.scale import Cluster, encode_shards, neighbours_shards, open_shards
+from isoglot.scale import Cluster, encode_shards, encoding, neighbours_shards, open_shards
 
 LINES = [f"sentence {number} of the cat" for number in range(25)] + ["", "Die Katze sitzt auf der Matte."]
 
@@ -72,18 +72,22 @@ def test_shards_in_any_order_write_the_bytes_of_one_run(model, files, tmp_path, 
 
 
 def test_shards_that_start_at_once_or_fail(model, files, tmp_path, monkeypatch):
-    """One that finds vectors before it sees the note sees it then."""
+    """One whose first look finds an empty folder sees the note then."""
     out = tmp_path / "out"
     encode_shards(model, files, out, lines=10, shard=(2, 2))
-    note, seen, exists = out / "shards.json", [], Path.exists
+    seen = []
 
-    def late(path):
-        if path == note and not seen:
-            seen.append(path)
-            return False
-        return exists(path)
+    def empty_at_first(look, nothing):
+        def call(path, *given):
+            if path in (out, out / "shards.json") and not seen:
+                seen.append(path)
+                return nothing
+            return look(path, *given)
 
-    monkeypatch.setattr(Path, "exists", late)
+        return call
+
+    monkeypatch.setattr(Path, "glob", empty_at_first(Path.glob, iter(())))
+    monkeypatch.setattr(encoding, "read_record", empty_at_first(encoding.read_record, None))
     assert len(encode_shards(model, files, out, lines=10, shard=(1, 2))) == 27
     for shard in ((0, 2), (3, 2), (1, 0)):
         with pytest.raises(ValueError, match=r"shard is ./.; it must be 1/"):

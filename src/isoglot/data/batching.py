@@ -198,14 +198,14 @@ class Batches:
 
 def _boundaries(language_pair: Array, longest: Array, sizes: Array, size: int, tokens: int) -> NDArray[np.int64]:
     """Where a new batch begins: at other languages, after `size` items, or before the token budget is exceeded."""
-    cuts, first, rows, top = [], 0, 0, 0
+    cuts, first, rows, longest_row = [], 0, 0, 0
     items = zip(language_pair.tolist(), longest.tolist(), sizes.tolist(), strict=True)
-    for i, (this, length, count) in enumerate(items):
-        over = tokens and (rows + count) * max(top, length) > tokens
-        if i and (this != language_pair[first] or i - first == size or over):
+    for i, (pair, length, count) in enumerate(items):
+        over = tokens and (rows + count) * max(longest_row, length) > tokens
+        if i and (pair != language_pair[first] or i - first == size or over):
             cuts.append(i)
-            first, rows, top = i, 0, 0
-        rows, top = rows + count, max(top, length)
+            first, rows, longest_row = i, 0, 0
+        rows, longest_row = rows + count, max(longest_row, length)
     return np.array(cuts, dtype=np.int64)
 
 

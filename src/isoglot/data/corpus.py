@@ -239,15 +239,15 @@ class Corpus:
             return [(name, count_groups(groups, counts[name], "kept")) for name, groups in self._filter(counts)]
         read = {name: Counter[str]() for name in counts}
 
-        def everything() -> Iterator[Group]:
-            for of_source in read.values():
-                of_source.clear()  # joining reads twice
+        def read_all() -> Iterator[Group]:
+            for source_counts in read.values():
+                source_counts.clear()  # joining reads twice
             for _, groups in self._filter(read, keep=True):
                 yield from groups
             counts.update(read)
 
         joined = self.counts[JOINED] = Counter()
-        groups = join(Again(everything), largest=self.largest, counts=joined)
+        groups = join(Again(read_all), largest=self.largest, counts=joined)
         return [(JOINED, count_groups(groups, joined, "kept"))]
 
     @contextmanager
@@ -256,9 +256,9 @@ class Corpus:
 
         `once`: for `texts`, which does not join; joining reads twice.
         """
-        drawn = [source.name for source in self.sources if source.mixing.sample and source.name not in self._samples]
         times = 2 if self.join and not once else 1
-        size = sum(source.size() * (times + (source.name in drawn)) for source in self.sources)
+        unsampled = [source for source in self.sources if source.mixing.sample and source.name not in self._samples]
+        size = sum(source.size() for source in [*self.sources] * times + unsampled)
         with meter(lines(f"stream {self.name}: {what}, bytes", report), size or None):
             yield
 
@@ -327,12 +327,12 @@ class Corpus:
         """The groups of the sample, in their order. They are counted once for it; a byte for each is kept."""
         if source.name not in self._samples:
             total = sum(1 for _ in self._select(source, Counter()))
-            chosen = np.zeros(total, dtype=bool)
-            chosen[np.random.default_rng(source.mixing.seed).permutation(total)[: source.mixing.sample]] = True
-            self._samples[source.name] = chosen
-        chosen = self._samples[source.name]
-        yield from compress(groups, chosen)
-        counts["not sampled"] += len(chosen) - int(chosen.sum())
+            mask = np.zeros(total, dtype=bool)
+            mask[np.random.default_rng(source.mixing.seed).permutation(total)[: source.mixing.sample]] = True
+            self._samples[source.name] = mask
+        mask = self._samples[source.name]
+        yield from compress(groups, mask)
+        counts["not sampled"] += len(mask) - int(mask.sum())
 
     @cached_property
     def _leaks(self) -> frozenset[str]:
@@ -427,14 +427,14 @@ def _counts(folder: Path) -> Counts | None:
     """What building a table counted; None if it was not built."""
     try:
         counts = json.loads((folder / _COUNTS).read_text(encoding="utf-8"))
-        return {name: Counter(of_source) for name, of_source in counts.items()}
+        return {name: Counter(source_counts) for name, source_counts in counts.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
-def describe(of_sources: Counts) -> str:
+def describe(counts_by_source: Counts) -> str:
     """Counts over all sources as a phrase: 12,000 groups read, 3 leaked, 11,997 kept."""
-    counts = sum(of_sources.values(), Counter[str]())
+    counts = sum(counts_by_source.values(), Counter[str]())
     first = ("read", "leaked", "repeated")
     names = [*first, *(name for name in counts if name not in (*first, "kept")), "kept"]
     phrases = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]

@@ -95,31 +95,32 @@ class CutShortError(CorpusError):
     """Compressed data that are truncated or damaged; everything before that place has been read."""
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | Path, *, carriage_returns: bool = True) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 text file with their numbers from 1, without line ends (LF or CR LF) and without a BOM.
 
+    Without `carriage_returns`, one is an error, at the end of a line too.
     Kept in memory: one block of 256 KiB and the longest line, which has at most `LONGEST_LINE` bytes. Raises
     `CorpusError` for a file that is missing, not a regular file, empty, cut short, binary or not UTF-8, and for one
     whose lines end at CR alone.
     """
-    number, pieces, held = 0, [b""], 0
+    number, pieces, size = 0, [b""], 0
     for block in read_blocks(path):
         head, feed, tail = block.rpartition(b"\n")
         if feed:
-            lines = _decode(b"".join([*pieces, head]), path, number + 1)
+            lines = _decode(b"".join([*pieces, head]), path, number + 1, carriage_returns=carriage_returns)
             yield from enumerate(lines, number + 1)
             number += len(lines)
-            pieces, held = [], 0
+            pieces, size = [], 0
         pieces.append(tail)
-        held += len(tail)
-        if held > LONGEST_LINE:
+        size += len(tail)
+        if size > LONGEST_LINE:
             _refuse_carriage_returns(b"".join(pieces[-2:]), path, number + 1)
             problem = f"has more than {LONGEST_LINE >> 20} MiB without a line end; pass text, one sentence per line"
             raise CorpusError(problem, file=path, line=number + 1)
     if last := b"".join(pieces):
         if number == 0:
             _refuse_carriage_returns(last[:-1], path, 1)
-        yield from enumerate(_decode(last, path, number + 1), number + 1)
+        yield from enumerate(_decode(last, path, number + 1, carriage_returns=carriage_returns), number + 1)
 
 
 def json_string(text: str, *, file: str | Path, line: int) -> str:
@@ -297,12 +298,12 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
         return
     with writing(path):
         target.parent.mkdir(parents=True, exist_ok=True)
-        place = hidden(target, "lock")
+        lock_path = hidden(target, "lock")
         if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
-            place = target / _LOCK
-        if place.is_dir() or (place.is_file() and place.stat().st_size):
-            raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
-        lock = FileLock(place, is_singleton=True)  # one for all uses, which it counts for each thread
+            lock_path = target / _LOCK
+        if lock_path.is_dir() or (lock_path.is_file() and lock_path.stat().st_size):
+            raise OutputError(f"{lock_path}: is not empty, so it is not a lock; move it away, or choose another output")
+        lock = FileLock(lock_path, is_singleton=True)  # one for all uses, which it counts for each thread
         try:
             lock.acquire(timeout=wait, poll_interval=0.05)  # an inode that was just unlinked needs another try
         except Timeout:
@@ -312,7 +313,7 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
     finally:
         # Unlinked while it is locked: a process that opened it meanwhile finds another inode, or none, and tries again.
         if lock.lock_counter == 1:
-            place.unlink(missing_ok=True)
+            lock_path.unlink(missing_ok=True)
         lock.release()
 
 
@@ -327,7 +328,7 @@ def check_output(
     means stdout, which only some verbs can write, and is rejected here.
     """
     with writing(path):
-        _must_be_a_name(path, folder=folder)
+        _check_name(path, folder=folder)
         target = Path(os.path.realpath(path))  # of a loop of links, a link of it
         if target.is_symlink():
             raise OutputError(f"{path}: is a loop of symbolic links; choose another output")
@@ -340,7 +341,7 @@ def check_output(
             is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
             raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
         for source in inputs:
-            _must_not_be_input(path, target, source, whole=whole)
+            _check_input(path, target, source, whole=whole)
         hidden(target, "12345678.tmp").exists()  # raises for a name that is too long
         above = target if folder and exists and not whole else target.parent
         parent = next(place for place in (above, *above.parents) if os.path.lexists(place))
@@ -372,7 +373,7 @@ def check_outputs(*paths: str | Path | None, inputs: Iterable[str | Path | None]
         targets[target] = path
 
 
-def _must_be_a_name(path: str | Path, *, folder: bool) -> None:
+def _check_name(path: str | Path, *, folder: bool) -> None:
     if "\0" in str(path):
         raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
     if str(path) == "-":
@@ -380,7 +381,7 @@ def _must_be_a_name(path: str | Path, *, folder: bool) -> None:
         raise OutputError(f"-: {kind} can't be written to stdout; pass another name")
 
 
-def _must_not_be_input(path: str | Path, target: Path, name: str | Path | None, *, whole: bool) -> None:
+def _check_input(path: str | Path, target: Path, name: str | Path | None, *, whole: bool) -> None:
     with suppress(OSError, ValueError, RuntimeError):  # an invalid path
         if name is None or not Path(name).exists() or _is_device(Path(name)):
             return
@@ -454,14 +455,14 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
             if is_ours := content == f"{kind}\n".encode():
                 remove_temporary_folders(files)
             parts = {_LOCK: True, MARK: content is not None, _FILES: files.is_dir() and not files.is_symlink()}
-            strange = {path.name for path in folder.iterdir()} - {name for name, is_part in parts.items() if is_part}
+            foreign = {path.name for path in folder.iterdir()} - {name for name, is_part in parts.items() if is_part}
             if not is_ours:
-                if content or strange or parts[_FILES]:
+                if content or foreign or parts[_FILES]:
                     problem = f"exists, and this version did not make it as {kind}; choose another folder"
                     raise OutputError(f"{folder}: {problem}, or empty it if nothing there is needed")
                 mark.write_text(f"{kind}\n", encoding="utf-8")
-            if strange:
-                raise OutputError(f"{folder}: contains {min(strange)}, which is not part of {kind}; move it away")
+            if foreign:
+                raise OutputError(f"{folder}: contains {min(foreign)}, which is not part of {kind}; move it away")
             files.mkdir(exist_ok=True)
         done = False
         try:
@@ -560,8 +561,8 @@ def file_state(path: str | Path) -> tuple[int, ...]:
 
     Programs can set the modification time, but not the last number, the time of the last change.
     """
-    facts = Path(path).stat()
-    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+    status = Path(path).stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 @lru_cache(maxsize=4096)
@@ -717,7 +718,7 @@ def _refuse_carriage_returns(text: bytes, path: str | Path, line: int) -> None:
         raise CorpusError(problem, file=path, line=line)
 
 
-def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
+def _decode(block: bytes, path: str | Path, first: int, *, carriage_returns: bool) -> list[str]:
     try:
         lines = block.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -739,6 +740,9 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
         )  # fmt: skip
         raise CorpusError(problem, file=path, line=line)
     if b"\r" in block:
+        if not carriage_returns:
+            line = first + block.count(b"\n", 0, block.index(b"\r"))
+            raise CorpusError("has a carriage return; convert the file with dos2unix", file=path, line=line)
         return [line[:-1] if line.endswith("\r") else line for line in lines]
     return lines
 

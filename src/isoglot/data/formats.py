@@ -163,12 +163,14 @@ def _tab_cells(path: str | Path) -> Cells:
     return ((number, line.split("\t")) for number, line in read_lines(path))
 
 
-def csv_cells(path: str | Path, *, separator: str = "", skip_blank: bool = True) -> Cells:
+def csv_cells(
+    path: str | Path, *, separator: str = "", skip_blank: bool = True, carriage_returns: bool = True
+) -> Cells:
     """The rows of quoted CSV with the number of their first line; those without text only if they are not skipped.
 
-    Raises `CorpusError` for wrong quotes.
+    Raises `CorpusError` for wrong quotes, and as `read_lines` does.
     """
-    lines = (text for _, text in read_lines(path))
+    lines = (text for _, text in read_lines(path, carriage_returns=carriage_returns))
     first = next(lines, "")
     separator = separator or max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
     # The reader is given line ends, as a quoted cell may contain one, and counts the lines itself.

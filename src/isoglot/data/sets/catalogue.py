@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -174,9 +174,9 @@ def read_manifest(text: str, file: str | Path) -> dict[str, Content]:
     return contents
 
 
-def manifest(files: Mapping[str, Content] | Iterable[tuple[str, Content]]) -> str:
+def manifest(files: Mapping[str, Content]) -> str:
     """What `read_manifest` reads, one line for each file, sorted by path."""
-    rows = sorted(dict(files).items())
+    rows = sorted(files.items())
     return "".join(f"{content.sha256}\t{content.size}\t{content.lines}\t{path}\n" for path, content in rows)
 
 

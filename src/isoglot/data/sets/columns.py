@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import read_blocks, read_lines
+from isoglot.data.files import read_lines
 from isoglot.data.formats import csv_cells
 from isoglot.data.sets.exports import records
 from isoglot.data.sets.normal import Row
@@ -122,32 +122,22 @@ class Columns:
             yield f"{path}:{line}", dict(zip(names, cells, strict=False))
 
     def _split(self, path: Path) -> Iterator[tuple[int, list[str]]]:
-        if not self.carriage_returns:
-            _refuse_carriage_returns(path)
         if self.form != "tabs":
-            return csv_cells(path, separator="," if self.form == "csv" else "\t", skip_blank=False)
+            separator = "," if self.form == "csv" else "\t"
+            return csv_cells(path, separator=separator, skip_blank=False, carriage_returns=self.carriage_returns)
         most = self.names.count(" ") if self.surplus == "joined" or " " not in self.names else -1
-        return ((line, text.split("\t", most)) for line, text in read_lines(path))
+        lines = read_lines(path, carriage_returns=self.carriage_returns)
+        return ((line, text.split("\t", most)) for line, text in lines)
 
     def _join(self, table: Table, path: Path, beside: Path) -> Table:
         """The table with the lines of a second file as a column. Raises `CorpusError` if one of the two is longer."""
-        _refuse_carriage_returns(beside)
-        rows, lines = list(table), [text for _, text in read_lines(beside)]
+        rows, lines = list(table), [text for _, text in read_lines(beside, carriage_returns=False)]
         rows = rows[: len(lines)] if self.beside_shorter else rows
         if len(rows) != len(lines):
             problem = f"{path} has {len(rows)} lines and {beside} has {len(lines)}; they are not aligned from line"
             raise CorpusError(f"{problem} {min(len(rows), len(lines)) + 1} on: get both files again")
         for number, ((place, _, cells), line) in enumerate(zip(rows, lines, strict=True), 1):
             yield place, f"{beside}:{number}", {**cells, self.beside: line}
-
-
-def _refuse_carriage_returns(path: Path) -> None:
-    number = 1
-    for block in read_blocks(path):
-        if (at := block.find(b"\r")) >= 0:
-            line = number + block.count(b"\n", 0, at)
-            raise CorpusError("has a carriage return; convert the file with dos2unix", file=path, line=line)
-        number += block.count(b"\n")
 
 
 def number_of(cell: Any, place: str, scale: tuple[float, float]) -> float | None:

@@ -30,7 +30,7 @@ def stand_in(monkeypatch, tmp_path):
     file.write_bytes(b"weights")
     calls = []
 
-    def convert(files, folder):
+    def convert(_how, files, folder):
         calls.append(folder)
         (folder / "config.json").write_text(files["weights.bin"].read_text())
 
@@ -39,7 +39,8 @@ def stand_in(monkeypatch, tmp_path):
             return tmp_path / "site" / path
 
     package = packaged.Package("some-package", "data", {"weights.bin": hashlib.sha256(b"weights").hexdigest()})
-    source = dataclasses.replace(packaged.SOURCES[NAME], packages=(package,), convert=convert)
+    source = dataclasses.replace(packaged.SOURCES[NAME], packages=(package,))
+    monkeypatch.setattr(packaged, "_convert", convert)
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(packaged, "SOURCES", {NAME: source})
     monkeypatch.setattr(packaged, "_distribution", lambda name: Distribution())
@@ -79,12 +80,11 @@ def test_a_source_that_is_not_the_expected_one_is_refused(stand_in, tmp_path):
 
 
 def test_a_failing_conversion_leaves_nothing(stand_in, monkeypatch, tmp_path):
-    def convert(files, folder):
+    def convert(_how, files, folder):
         (folder / "config.json").write_text("half")
         raise EncoderError("no")
 
-    source = dataclasses.replace(packaged.SOURCES[NAME], convert=convert)
-    monkeypatch.setattr(packaged, "SOURCES", {NAME: source})
+    monkeypatch.setattr(packaged, "_convert", convert)
     with pytest.raises(EncoderError, match="no"):
         packaged.get(NAME)
     assert list((tmp_path / "cache" / "models").iterdir()) == []

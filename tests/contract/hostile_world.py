@@ -158,10 +158,11 @@ def toy_models(monkeypatch) -> None:
     file = "__init__.py"
     known = {file: digest(Path(typer.__file__).with_name(file))}
 
-    def convert(_files, folder):
+    def convert(_how, _files, folder):
         StaticEncoder.create(build_tokenizer(), 8, seed=1).save(folder)
 
-    source = Source((Package("typer", "typer", known),), "a toy", 8, "none", convert)
+    source = Source((Package("typer", "typer", known),), "a toy", 8, "none", "copy")
+    monkeypatch.setattr(packaged, "_convert", convert)
     monkeypatch.setattr(packaged, "SOURCES", {"toy": source})
     monkeypatch.setattr(packaged, "names", lambda: ["toy"])
 

@@ -47,7 +47,7 @@ def read_dump(path):
 
 
 def read_wikidata(path):
-    return entity_lines(list(wikidata_lines(path, lambda _words: None)), WIKIS)
+    return entity_lines(list(wikidata_lines(path, lambda _words: None)), path, WIKIS)
 
 
 READERS = {

@@ -41,13 +41,14 @@ def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     Raises ValueError, naming the first row, for NaN or infinity.
     """
     table = np.asarray(rows)
-    table = table.astype(np.promote_types(table.dtype, dtype), copy=False)
-    # Divided by the largest value first, because squares of very small or very large values leave the range of floats,
-    # and values of float64 that of float32.
+    if np.can_cast(dtype, table.dtype) and table.dtype != dtype:  # whose values may leave the range of float32
+        table = np.ldexp(table, -np.frexp(np.abs(table).max(axis=1, initial=0))[1][:, None])  # exact, so rounded alike
+    table = table.astype(dtype, copy=False)
+    # Divided by the largest value first, because squares of very small or very large values leave the range of floats.
     largest = np.maximum(table.max(axis=1, initial=0), -table.min(axis=1, initial=0))[:, None]
     if len(bad := not_finite(largest)):
         raise ValueError(f"row {bad[0]} of the vectors contains NaN or infinity")
-    scaled = (table / np.where(largest > 0, largest, 1)).astype(dtype, copy=False)
+    scaled = table / np.where(largest > 0, largest, 1)
     # Summed in float64, so that the sum does not depend on the other rows of the block.
     lengths = np.sqrt(np.einsum("nd,nd->n", scaled, scaled, dtype=np.float64)).astype(scaled.dtype)[:, None]
     scaled /= np.where(lengths > 0, lengths, 1)

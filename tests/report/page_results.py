@@ -1,6 +1,7 @@
 """Scores as evaluations give them, made up: many languages, several tasks and every kind of detail."""
 
 import re
+from functools import cache
 
 import numpy as np
 
@@ -23,11 +24,17 @@ SIX = {
 }
 
 
-def Score(task, subset, metric, *values, **fields):  # noqa: N802
-    """A score as its task, or one whose name begins alike, makes it: with the declared unit, direction and place."""
+@cache
+def declare(task):
+    """Metrics by name of a task, or of those whose name begins alike."""
     tasks = [one for name, one in TASKS.items() if name == task or (task not in TASKS and name[:4] == task[:4])]
-    declared = {metric.name: metric for one in tasks for metric in one.metrics}
-    return declared.get(metric, base.Metric(metric)).describe(base.Score(task, subset, metric, *values, **fields))
+    return {metric.name: metric for one in tasks for metric in one.metrics}
+
+
+def Score(task, subset, metric, *values, **fields):  # noqa: N802
+    """A score as its task makes it: with the declared unit, direction and place."""
+    declared = declare(task).get(metric, base.Metric(metric))
+    return declared.describe(base.Score(task, subset, metric, *values, **fields))
 
 
 def accuracies(random, lift, codes=TATOEBA, rows=3):

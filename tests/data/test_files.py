@@ -226,3 +226,9 @@ def test_the_digest_of_a_file_follows_its_content(tmp_path, monkeypatch):
     os.utime(new, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
     new.replace(path)
     assert content_digest(path) == hashlib.sha256(b"two").hexdigest()
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")
+def test_a_file_whose_first_bytes_cannot_be_read():
+    with pytest.raises(CorpusError, match=r"/proc/self/mem: cannot be read"):
+        list(read_lines("/proc/self/mem"))

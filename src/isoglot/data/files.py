@@ -606,15 +606,16 @@ def is_compressed(file: BinaryIO) -> bool:
 
 
 def decompress(file: BinaryIO) -> Iterator[bytes]:
-    """The content of an open file, compressed or not, in blocks. Raises the decompressor's errors."""
+    """The content of an open file, compressed or not, in blocks. Raises the errors of the file and the decompressor."""
     kind = _compression(file)
     if kind == "xz":
-        return _decompress_streams(file, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), unit=4)
-    if kind == "bz2":
-        return _decompress_streams(file, bz2.BZ2Decompressor, unit=1)
-    # read1 returns what precedes the damage; read would lose it with the exception.
-    stream = gzip.GzipFile(fileobj=file) if kind == "gz" else file
-    return iter(partial(stream.read1, _BLOCK), b"")  # type: ignore[union-attr]
+        yield from _decompress_streams(file, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), unit=4)
+    elif kind == "bz2":
+        yield from _decompress_streams(file, bz2.BZ2Decompressor, unit=1)
+    else:
+        # read1 returns what precedes the damage; read would lose it with the exception.
+        stream = gzip.GzipFile(fileobj=file) if kind == "gz" else file
+        yield from iter(partial(stream.read1, _BLOCK), b"")  # type: ignore[union-attr]
 
 
 def _compression(file: BinaryIO) -> str:

@@ -69,9 +69,9 @@ def neighbours_shards(
     saver = Saver(
         checkpoint, lambda: json.dumps([k, block, cluster.cpus, _key(left), _key(right)]), (forward, backward)
     )
-    done = begun = saver.load()
+    done = first_piece = saver.load()
     # In order: a checkpoint covers the first n blocks, and the ids of both sides grow from block to block.
-    for result in run(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
+    for result in run(_block, pieces[first_piece:], cluster, shared=(left, right, k, budget, cluster.cpus)):
         (top, bottom), (first, last) = pieces[done]
         _merge(forward.part(top, bottom), result.forward_scores, result.forward_ids + first)
         _merge(backward.part(first, last), result.backward_scores, result.backward_ids + top)
@@ -80,7 +80,7 @@ def neighbours_shards(
             progress(done, len(pieces))
         if saver.due():
             saver.save(done)
-    if done > begun:
+    if done > first_piece:
         saver.save(done)
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
 

@@ -15,7 +15,7 @@ layers of attention are not compared.
 
 With RANK and WORLD_SIZE in the environment, several processes train together, each on its part of a step's text. The
 rate falls to zero over the steps. A run that was stopped goes on from STUDENT.pt, which is written every 20 steps; one
-whose errors rise again, as they did with twice the steps at 1e-3, ends with an error. On an accelerator a step has ten
+whose errors rise again ends with an error. On an accelerator a step has ten
 times the text.
 """
 
@@ -210,7 +210,8 @@ def average_gradients(weights: Sequence[Tensor]) -> None:
         gradients = torch.cat([weight.grad.flatten() for weight in weights if weight.grad is not None])
         torch.distributed.all_reduce(gradients)
         for weight, part in zip(weights, gradients.split([weight.numel() for weight in weights]), strict=True):
-            weight.grad = (part / processes).view_as(weight)
+            # Into its place: a fused optimizer takes the strides of a gradient for those of its weight.
+            weight.grad.copy_(part.view_as(weight) / processes)
 
 
 def process() -> tuple[int, int]:
@@ -231,7 +232,7 @@ def main() -> None:
     parser.add_argument("start")
     parser.add_argument("student")
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--rate", type=float, default=1e-3, help="more steps need a lower one")
+    parser.add_argument("--rate", type=float, default=1e-3, help="the highest; warms up, then falls to 0")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     words = parser.parse_args()

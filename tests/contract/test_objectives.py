@@ -152,8 +152,9 @@ def _rank(rank: int, world: int, folder: str, sparse: bool) -> None:
     for name in OBJECTIVES:
         encoder = ToyEncoder(sparse=sparse)
         objective = toy_objective(name, encoder)
-        report = backward(encoder, objective, mine, StepLimits(10, 20))
-        ranks.GradientSum(encoder).finish()
+        several = ranks.Ranks(encoder)
+        report = backward(encoder, objective, mine, StepLimits(10, 20), rank=several)
+        several.sum_gradients()
         found = {"gradients": gradients(encoder, objective), "negatives": report.negatives}
         found["losses"] = {key: float(value) for key, value in report.losses.items()}
         with torch.no_grad():

@@ -88,6 +88,7 @@ def test_rounded_weights_are_read_as_the_graph_computes_with_them(build, family,
         rounded = value.ndim == 2 and ("embeddings" not in name and "relative" not in name)
         limit = {"int8": 0.01, "int4": 0.1}[words] if name == table else 0.02 if rounded else 0
         assert (found[name] - value).norm() <= limit * value.norm() + 1e-6, name  # biases: as near as float32 adds
+        assert found[name].is_contiguous(), name  # or its training could not be divided among ranks
     # The lookup, without the rounding of inputs: an encoder with the weights that were read gives the same.
     plain = build_graph(encoder, words=words, layers="float32")
     rows = run(plain, encoder)[0]

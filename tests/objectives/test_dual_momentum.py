@@ -15,7 +15,6 @@ from isoglot.core.errors import RecipeError
 from isoglot.encoders.towers import Towers
 from isoglot.objectives import build
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum, draw_queues
-from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
 from toys import DIM, ToyEncoder, take, toy_batch
 
@@ -55,7 +54,6 @@ def step(encoder, objective, batch, *, lr=0.1):
     """A step of training as a stage has it; returns the keys that were made for it."""
     encoder.zero_grad()
     report = backward(encoder, objective, batch, LIMITS)
-    ranks.GradientSum(encoder).finish()
     with torch.no_grad():
         for weight in encoder.parameters():
             weight -= lr * weight.grad
@@ -93,7 +91,6 @@ def test_accumulated_batches_move_the_key_encoder_once_and_are_all_enqueued():
     objective = DualMomentum(encoder=encoder, momentum=0.9, queue=8)
     batches = [toy_batch([2, 2], seed=turn) for turn in range(3)]
     reports = [backward(encoder, objective, batch, LIMITS, share=1 / 3) for batch in batches]
-    ranks.GradientSum(encoder).finish()
     before = [weight.clone() for weight in encoder.parameters()]
     with torch.no_grad():
         for weight in encoder.parameters():

@@ -117,7 +117,12 @@ def _long_work(rank, folder):
     own["unused"] = nn.Linear(1, 1)
     own["dense"].weight.grad = torch.full((2, 1), 1.0 + rank)
     own["sparse"].weight.grad = torch.sparse_coo_tensor([[1]], [[1.0 + rank]], (3, 1))
-    ranks.average_gradients(own)
+    own["transposed"] = nn.Linear(3, 2, bias=False)
+    own["transposed"].weight = nn.Parameter(torch.zeros(3, 2).t())
+    own["transposed"].weight.grad = torch.arange(6.0).view(3, 2).t()
+    ranks.Ranks(ToyEncoder()).average_gradients(own)
+    assert own["transposed"].weight.grad.stride() == (1, 2)  # as its weight, which fused optimizers take for granted
+    assert own["transposed"].weight.grad.tolist() == [[0, 2, 4], [1, 3, 5]]
     assert own["unused"].weight.grad is None
     found = {"dense": own["dense"].weight.grad.flatten(), "sparse": own["sparse"].weight.grad.to_dense()}
     torch.save(found, Path(folder) / f"{rank}.pt")

@@ -20,8 +20,8 @@ from isoglot.training import optimizer
 from isoglot.training.plan import make_plan
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.settings import OptimizerSettings
-from isoglot.training.sharding import divide, divide_state, gather, gather_state, train_divided
-from isoglot.training.step import StepLimits, train_step
+from isoglot.training.sharding import DividedRanks, divide, divide_state, gather, gather_state
+from isoglot.training.step import OneRank, StepLimits, train_step
 from runs import train
 from toys import ToyEncoder
 
@@ -63,8 +63,10 @@ def trained(rank, world, *, objective="info_nce", encoder=None, precision="float
     adam = optimizer.build([model.train(), stream.objective], SETTINGS, apart=True)
 
     def step():
-        take_step = train_divided if world > 1 else train_step
-        result = take_step(model, [stream], adam, limits, lr=0.01, clip=SETTINGS.clip, accumulate=accumulate)
+        result = train_step(
+            model, [stream], adam, limits, lr=0.01, clip=SETTINGS.clip, accumulate=accumulate,
+            ranks=DividedRanks if world > 1 else OneRank,
+        )  # fmt: skip
         norms.append(result.read()[1])
 
     step()

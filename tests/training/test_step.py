@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from isoglot.objectives import InfoNCE
 from isoglot.training import ranks
-from isoglot.training.step import Chunks, Embedded, StepLimits, backward, train_step
+from isoglot.training.step import Chunks, Embedded, OneRank, StepLimits, backward, train_step
 from toys import ToyEncoder, take, toy_batch, toy_objective
 
 
@@ -62,8 +62,8 @@ class Deep(ToyEncoder):
 def step(encoder, streams, **settings):
     """One step over these streams."""
     trained = [p for module in (encoder, *(stream.objective for stream in streams)) for p in module.parameters()]
-    sgd = torch.optim.SGD(trained, lr=0.1)
-    return train_step(encoder, streams, sgd, StepLimits(10, 0), lr=0.1, **settings).read()
+    sgd, kind = torch.optim.SGD(trained, lr=0.1), ranks.Ranks if ranks.world() > 1 else OneRank
+    return train_step(encoder, streams, sgd, StepLimits(10, 0), lr=0.1, ranks=kind, **settings).read()
 
 
 CASES = {

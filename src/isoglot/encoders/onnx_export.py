@@ -474,7 +474,8 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
             raise ValueError(f"{node.op_type} is a form of an earlier version")
     for name, values in {**stored, **weights}.items():
         if name not in (_ONE, _ZERO):
-            yield name, torch.from_numpy(np.array(values, np.float32))
+            # Not transposed: weights divided among ranks, and fused optimizers, need them row by row.
+            yield name, torch.from_numpy(np.array(values, np.float32, order="C"))
 
 
 def _read_layer(name: str, shifted: str, stored: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

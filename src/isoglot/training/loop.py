@@ -42,8 +42,8 @@ from isoglot.training.plan import Plan, make_encoder, make_plan, open_objectives
 from isoglot.training.progress import Meter, RunLog, Status
 from isoglot.training.record import Outcome, finish, hold_folder, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
-from isoglot.training.sharding import divide, divide_state, gather, gather_state, train_divided
-from isoglot.training.step import Chunks, StepLimits, StepResult, Stream, train_step
+from isoglot.training.sharding import DividedRanks, divide, divide_state, gather, gather_state
+from isoglot.training.step import Chunks, OneRank, StepLimits, StepResult, Stream, train_step
 from isoglot.training.teacher import open_teacher, teacher_column
 from isoglot.training.trackers import choose_trackers
 
@@ -282,13 +282,14 @@ class Run:
         self.trained.train()
         if self.recipe.memory.graph_tokens is None:
             limits = fit_graphs(limits, self.trained, adam)
-        take_step = train_divided if ranks.is_divided(self.trained) else train_step
+        several = DividedRanks if ranks.is_divided(self.trained) else ranks.Ranks
         for step in range(self.state.step, total):
             lr = optimizer.rate(step, total=total, settings=settings.optimizer)
             with signals.defer():
-                result = take_step(
+                result = train_step(
                     self.trained, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
                     accumulate=settings.optimizer.accumulate, where=f"step {self.state.overall + 1}",
+                    ranks=several if ranks.world() > 1 else OneRank,
                 )  # fmt: skip
                 self._finish_step()  # the one before, so that an accelerator has this one to do meanwhile
                 self.state.step = step + 1

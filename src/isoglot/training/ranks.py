@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from isoglot.core.errors import IsoglotError
 from isoglot.data.batch import Batch
 from isoglot.data.tokens import Tokens
+from isoglot.training.step import OneRank
 
 T = TypeVar("T")
 BUCKET = 1 << 23  # maximum numbers summed in one message
@@ -143,39 +144,35 @@ def wait() -> None:
         dist.barrier(group=patient())
 
 
-def gather_batch(batch: Batch, sizes: Sequence[int]) -> Batch:
-    """The columns of the global batch. Tokens stay where they are: no objective reads them."""
-    if world() == 1:
-        return batch
-    columns = gather(torch.stack([batch.group, batch.key, batch.slot, batch.lang], dim=1), sizes)
-    group, key, slot, lang = columns.unbind(dim=1)
-    return Batch(
-        Tokens.empty(),
-        group,
-        key,
-        slot,
-        lang,
-        extras={name: gather(value, sizes) for name, value in sorted(batch.extras.items())},
-    )
-
-
-class GradientSum:
-    """The sum over all ranks of the gradients of a module, where each rank has those of its own rows.
+class Ranks(OneRank):
+    """A step of several ranks, each with its own rows: they see the vectors of all, and sum their gradients.
 
     Dense gradients are sent in buckets of parameters, in reverse order of registration, which is about the order in
     which a backward pass completes them. All ranks send the same buckets in the same order, whatever the number of
     their chunks: a bucket is sent when it and all before it are complete. `last_pass` finds out while the backward pass
-    goes on; `finish` sends the others. The parameters of a module that is marked `sparse`, as `nn.Embedding` is, can
-    have row-sparse gradients and are summed after the pass.
+    goes on; `sum_gradients` sends the others. The parameters of a module that is marked `sparse`, as `nn.Embedding` is,
+    can have row-sparse gradients and are summed after the pass.
     """
 
-    def __init__(self, module: nn.Module) -> None:
-        several = world() > 1
-        self.trained = [parameter for parameter in module.parameters() if several and parameter.requires_grad]
-        marked = [part for part in module.modules() if getattr(part, "sparse", False)]
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__(encoder)
+        self.number = rank()
+        self.trained = [parameter for parameter in encoder.parameters() if parameter.requires_grad]
+        marked = [part for part in encoder.modules() if getattr(part, "sparse", False)]
         self.tables = {id(parameter) for part in marked for parameter in part.parameters(recurse=False)}
         self.buckets = _buckets([each for each in reversed(self.trained) if id(each) not in self.tables])
         self.sent: list[Callable[[], None]] = []
+
+    def exchange(self, *numbers: int) -> list[tuple[int, ...]]:
+        """See `exchange` of this module."""
+        return exchange(*numbers)
+
+    def gather(self, batch: Batch, vectors: Tensor, sizes: Sequence[int]) -> tuple[Batch, Tensor]:
+        """The global batch. Tokens stay where they are: no objective reads them."""
+        columns = gather(torch.stack([batch.group, batch.key, batch.slot, batch.lang], dim=1), sizes)
+        extras = {name: gather(value, sizes) for name, value in sorted(batch.extras.items())}
+        group, key, slot, lang = columns.unbind(dim=1)
+        return Batch(Tokens.empty(), group, key, slot, lang, extras), gather(vectors, sizes)
 
     @contextmanager
     def last_pass(self) -> Iterator[None]:
@@ -196,7 +193,7 @@ class GradientSum:
             for hook in hooks:
                 hook.remove()
 
-    def finish(self) -> None:
+    def sum_gradients(self) -> None:
         """Make the gradients the sums; None where no rank has one."""
         if not self.trained:
             return
@@ -215,38 +212,16 @@ class GradientSum:
         for parameter, kind in zip(self.trained, kinds.tolist(), strict=True):
             parameter.grad = parameter.grad if kind else None
 
-    def measure(self, parameters: Iterable[nn.Parameter]) -> tuple[list[Tensor], Tensor]:
-        """The gradients, of row-sparse ones the values of their rows, and their norm as one vector, on the device."""
-        grads = []
-        for parameter in parameters:
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()  # a row once, or its parts would be scaled and squared apart
-                grads.append(parameter.grad.values())
-            elif parameter.grad is not None:
-                grads.append(parameter.grad)
-        return grads, joint_norm(grads)
+    def average_gradients(self, objective: nn.Module) -> None:
+        """Take the mean of the gradients of all ranks, of an objective's own parameters: each rank has all of them.
 
-
-def joint_norm(tensors: Sequence[Tensor]) -> Tensor:
-    """The norm of tensors as one vector, on their device; of none, zero. One operation, where torch has many."""
-    if not tensors:
-        return torch.zeros(())
-    total: Tensor = torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(list(tensors))]).float())
-    return total
-
-
-def average_gradients(module: nn.Module) -> None:
-    """Take the mean of the gradients of all ranks, of an objective's own parameters: each rank has all of them.
-
-    They are equal except for rounding, which may differ between devices; without this, the ranks' parameters drift
-    apart.
-    """
-    if world() == 1:
-        return
-    GradientSum(module).finish()
-    for parameter in module.parameters():
-        if parameter.grad is not None:
-            parameter.grad = parameter.grad / world()
+        They are equal except for rounding, which may differ between devices; without this, the ranks' parameters drift
+        apart.
+        """
+        Ranks(objective).sum_gradients()
+        for parameter in objective.parameters():
+            if parameter.grad is not None:
+                parameter.grad = parameter.grad / world()
 
 
 def _sparse(parameter: Tensor) -> bool:

@@ -10,7 +10,6 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.training import ranks
-from isoglot.training.step import Chunks, StepLimits, train_step
+from isoglot.training.step import Chunks, StepLimits, joint_norm
 
 
 def divide(encoder: Encoder, device: torch.device) -> Encoder:
@@ -89,28 +88,30 @@ def _each_moment(state: dict[str, Any], change: Callable[[int, Any], Any]) -> di
     return {**state, "state": moments}
 
 
-def align_passes(encoder: Encoder, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
-    """As many chunks on every rank, and a limit by which as many keep their graph, for divided weights.
+class DividedRanks(ranks.Ranks):
+    """A step of ranks that divide the weights of an encoder (`divide`). All of them make the same passes."""
 
-    Chunks that make up for those of other ranks have an empty text and no rows. A weight is rounded by each chunk: its
-    gradient is summed when the layer of the chunk is done. All ranks call it.
-    """
-    count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
-    numbers = ranks.exchange(count, graph_chunks)
-    passes = max(pieces for pieces, _ in numbers)
-    graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
-    filler, more = encoder.prepared(encoder.tokenize([""])), passes - count
-    rows = chunks.rows + [torch.arange(0)] * more
-    pieces = [piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more
-    sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
-    return Chunks(rows, pieces, sizes), replace(limits, graph_tokens=sum(sizes[:graph_chunks]), rounds_once=False)
-
-
-class DividedSum(ranks.GradientSum):
-    """The sum of divided gradients, which the last backward pass of a step adds up."""
+    encoder: Any
 
     def __init__(self, encoder: Any) -> None:
-        self.encoder, self.is_summed = encoder, False
+        super().__init__(encoder)
+        self.is_summed = False
+
+    def align(self, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
+        """As many chunks on every rank, and a limit by which as many keep their graph. All ranks call it.
+
+        Chunks that make up for those of other ranks have an empty text and no rows. A weight is rounded by each chunk:
+        its gradient is summed when the layer of the chunk is done.
+        """
+        count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
+        numbers = self.exchange(count, graph_chunks)
+        passes = max(pieces for pieces, _ in numbers)
+        graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
+        filler, more = self.encoder.prepared(self.encoder.tokenize([""])), passes - count
+        rows = chunks.rows + [torch.arange(0)] * more
+        pieces = [piece if len(piece) else filler for piece in chunks.pieces] + [filler] * more
+        sizes = [size or len(filler.ids) for size in chunks.sizes] + [len(filler.ids)] * more
+        return Chunks(rows, pieces, sizes), replace(limits, graph_tokens=sum(sizes[:graph_chunks]), rounds_once=False)
 
     @contextmanager
     def last_pass(self) -> Iterator[None]:
@@ -120,7 +121,7 @@ class DividedSum(ranks.GradientSum):
         self.encoder.set_requires_gradient_sync(False)
         self.is_summed = True
 
-    def finish(self) -> None:
+    def sum_gradients(self) -> None:
         """Sum them now if the last batch had nothing to learn from."""
         if not self.is_summed:
             with self.last_pass():
@@ -131,10 +132,6 @@ class DividedSum(ranks.GradientSum):
         weights = [*parameters]
         grads, norm = super().measure(weight for weight in weights if not ranks.is_divided(weight.grad))
         parts = [cast(Any, weight.grad).to_local() for weight in weights if ranks.is_divided(weight.grad)]
-        squares = ranks.joint_norm(parts).to(self.encoder.device).square()
+        squares = joint_norm(parts).to(self.encoder.device).square()
         dist.all_reduce(squares)
         return grads + parts, torch.hypot(norm.to(squares.device), squares.sqrt())
-
-
-train_divided = partial(train_step, gradient_sum=DividedSum, align=align_passes)
-"""`train_step` for an encoder that `divide` made."""

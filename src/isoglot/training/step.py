@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isoglot.core.errors import CheckpointError
 from isoglot.data.batch import Batch, send
@@ -31,7 +31,6 @@ from isoglot.data.tokens import Tokens, pack, padding_on
 from isoglot.encoders import device as devices
 from isoglot.encoders.base import Encoder
 from isoglot.objectives.base import Losses, Objective
-from isoglot.training import ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +164,59 @@ class Embedded:
                         torch.autograd.backward(part, gradient)
 
 
+class OneRank:
+    """What a rank does with the others in a step, where there are no others.
+
+    `Ranks` in ranks.py is for several, `DividedRanks` in sharding.py for several that divide the weights.
+    """
+
+    number = 0
+
+    def __init__(self, encoder: nn.Module) -> None:
+        self.encoder = encoder
+
+    def align(self, chunks: Chunks, limits: StepLimits) -> tuple[Chunks, StepLimits]:
+        """The chunks of a batch and their limits, as all ranks can compute them together."""
+        return chunks, limits
+
+    def exchange(self, *numbers: int) -> list[tuple[int, ...]]:
+        """The numbers of each rank."""
+        return [numbers]
+
+    def gather(self, batch: Batch, vectors: Tensor, sizes: Sequence[int]) -> tuple[Batch, Tensor]:  # noqa: ARG002
+        """The columns of the global batch, and its vectors without gradient; `sizes` is how many rows each rank has."""
+        return batch, vectors
+
+    def last_pass(self) -> AbstractContextManager[None]:
+        """The context of the last backward pass of the step, which completes the gradients of the encoder."""
+        return nullcontext()
+
+    def sum_gradients(self) -> None:
+        """Make the gradients of the encoder the sums over all ranks."""
+
+    def average_gradients(self, objective: nn.Module) -> None:
+        """Make the gradients of an objective's own parameters the means over all ranks, each of which has all."""
+
+    def measure(self, parameters: Iterable[nn.Parameter]) -> tuple[list[Tensor], Tensor]:
+        """The gradients, of row-sparse ones the values of their rows, and their norm as one vector, on the device."""
+        grads = []
+        for parameter in parameters:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()  # a row once, or its parts would be scaled and squared apart
+                grads.append(parameter.grad.values())
+            elif parameter.grad is not None:
+                grads.append(parameter.grad)
+        return grads, joint_norm(grads)
+
+
+def joint_norm(tensors: Sequence[Tensor]) -> Tensor:
+    """The norm of tensors as one vector, on their device; of none, zero. One operation, where torch has many."""
+    if not tensors:
+        return torch.zeros(())
+    total: Tensor = torch.linalg.vector_norm(torch.stack([*torch._foreach_norm(list(tensors))]).float())
+    return total
+
+
 def backward(
     encoder: Encoder,
     objective: Objective,
@@ -173,28 +225,30 @@ def backward(
     *,
     chunks: Chunks | None = None,
     share: float = 1.0,
+    rank: OneRank | None = None,
     last_chunk: AbstractContextManager[None] | None = None,
 ) -> StepReport:
     """Add `share` of the gradient of the objective over the global batch to the parameters of encoder and objective.
 
-    `batch` holds this rank's rows, and `chunks` its tokens, if they were prepared before. Afterwards the encoder holds
-    the gradients of these rows, the sums of which over the ranks are those of the global batch. `last_chunk` is entered
-    for the last chunk that is computed. Gradients of the objective's own parameters are whole on every rank.
+    `batch` holds the rows of this `rank`, and `chunks` its tokens, if they were prepared before. Afterwards the encoder
+    holds the gradients of these rows, the sums of which over the ranks are those of the global batch. `last_chunk` is
+    entered for the last chunk that is computed. Gradients of the objective's own parameters are whole on every rank.
     """
+    rank = rank or OneRank(encoder)
     with torch.no_grad(), limits.autocast(encoder):
         objective.annotate(batch)
     chunks = chunks or Chunks.of(encoder, batch.tokens, limits)
     embedded = Embedded(encoder, chunks, limits)
     counts = len(batch), int(batch.tokens.lengths.sum()), chunks.padded
-    sizes, tokens, padded = zip(*ranks.exchange(*counts), strict=True)
-    everyone = ranks.gather_batch(batch, sizes)
-    vectors = ranks.gather(embedded.vectors, sizes).requires_grad_()  # (N of all ranks, D)
+    sizes, tokens, padded = zip(*rank.exchange(*counts), strict=True)
+    everyone, vectors = rank.gather(batch, embedded.vectors, sizes)
+    vectors.requires_grad_()  # (N of all ranks, D)
     losses = objective(vectors, everyone)
     total = torch.stack(list(losses.values())).sum()
     if total.requires_grad:  # fills vectors.grad, and the gradients of the objective's own parameters
         torch.autograd.backward(total * share)
     if vectors.grad is not None:
-        first = sum(sizes[: ranks.rank()])
+        first = sum(sizes[: rank.number])
         embedded.push(vectors.grad[first : first + len(batch)], last_chunk)
     return StepReport(
         losses={name: loss.detach() for name, loss in losses.items()},
@@ -307,15 +361,14 @@ def train_step(
     clip: float = 0.0,
     accumulate: int = 1,
     where: str = "step",
-    gradient_sum: Callable[[Encoder], ranks.GradientSum] = ranks.GradientSum,
-    align: Callable[[Encoder, Chunks, StepLimits], tuple[Chunks, StepLimits]] | None = None,
+    ranks: Callable[[Encoder], OneRank] = OneRank,
 ) -> StepResult:
     """One update of the weights, with the gradients of all streams.
 
     lr          learning rate of the step
     clip        maximum norm of the gradient; 0: no clipping
     accumulate  batches of each stream, whose mean gradient is taken
-    gradient_sum, align  other ones for weights that the ranks divide (`train_divided` in sharding.py)
+    ranks       what this rank does with the others: OneRank, Ranks or DividedRanks
 
     An accelerator is not waited for: its weights are updated also if a value is not finite, which `read` of the result
     finds out. On a CPU, CheckpointError is raised before the update.
@@ -324,20 +377,20 @@ def train_step(
         group["lr"] = lr
     optimizer.zero_grad(set_to_none=True)
     reports: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
-    gradients = gradient_sum(encoder)
+    rank = ranks(encoder)
     turns = [*streams] * accumulate
     for turn, stream in enumerate(turns, 1):
         batch, chunks = stream.next()
-        chunks, batch_limits = align(encoder, chunks, limits) if align else (chunks, limits)
-        last_chunk = gradients.last_pass() if turn == len(turns) else None  # a sum must not be reduced twice
+        chunks, batch_limits = rank.align(chunks, limits)
         report = backward(
-            encoder, stream.objective, batch, batch_limits, chunks=chunks, share=1 / accumulate, last_chunk=last_chunk
-        )
+            encoder, stream.objective, batch, batch_limits, chunks=chunks, share=1 / accumulate, rank=rank,
+            last_chunk=rank.last_pass() if turn == len(turns) else None,  # a sum must not be reduced twice
+        )  # fmt: skip
         reports[stream.name].append(report)
-    gradients.finish()
+    rank.sum_gradients()
     for stream in streams:
-        ranks.average_gradients(stream.objective)
-    grads, norm = gradients.measure(weight for group in optimizer.param_groups for weight in group["params"])
+        rank.average_gradients(stream.objective)
+    grads, norm = rank.measure(weight for group in optimizer.param_groups for weight in group["params"])
     merged = {name: merge_reports(of_stream) for name, of_stream in reports.items()}
     result = StepResult(merged, norm.to(encoder.device), where=where, lr=lr)
     if encoder.device.type == "cpu":

@@ -171,7 +171,7 @@ def first_bytes(path: str | Path) -> bytes:
 
 def without_compression(name: str) -> str:
     """A file name without its ending `.gz`, `.xz` or `.bz2`."""
-    return name[: name.rindex(".")] if name.endswith(COMPRESSED) else name
+    return name[: name.rindex(".")] if name.lower().endswith(COMPRESSED) else name
 
 
 def suffix_of(path: str | Path) -> str:

@@ -29,12 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.formats import input_format, table_cells
+from isoglot.data.formats import TABLES, input_format, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list, matches
-from isoglot.data.readers import match_pattern
-from isoglot.data.readers.jsonl import read_jsonl
-from isoglot.data.readers.translations import read_tmx
+from isoglot.data.readers import match_pattern, read
 
 BLOCK = 4096  # groups compared at a time
 
@@ -132,9 +130,8 @@ def test_sentences(paths: str | Path | Iterable[str | Path]) -> frozenset[str]:
     """The normalised sentences of test files, given as names, patterns (`test/*.txt`) or folders with all below them.
 
     Files are plain text, one sentence per line or several with tabs between them, CSV or workbooks, of which every cell
-    counts, or JSON lines, Parquet or TMX as their readers take them; any may be compressed; blank lines are skipped.
-    Hidden files and folders are not read. Raises `CorpusError` for a pattern or folder without files, and for files
-    that cannot be read.
+    counts, or of any other format that has a reader; blank lines are skipped. Hidden files and folders are not read.
+    Raises `CorpusError` for a pattern or folder without files, and for files that cannot be read.
     """
     given = [paths] if isinstance(paths, (str, Path)) else paths
     return frozenset(normalise(text) for path in given for file in files_in(path) for text in _sentences(file))
@@ -146,7 +143,7 @@ def files_in(path: str | Path) -> list[Path]:
     A plain name stands for itself, whether or not there is such a file.
     """
     root = Path(path)
-    paths = None if root.exists() else match_pattern(root)
+    paths = match_pattern(root)
     if root.is_dir():
         paths = sorted(file for file in root.rglob("*") if not f"/{file.relative_to(root).as_posix()}".count("/."))
     if paths is None:
@@ -158,12 +155,12 @@ def files_in(path: str | Path) -> list[Path]:
 
 def _sentences(path: Path) -> Iterator[str]:
     form = input_format(path)
-    if form in ("jsonl", "parquet", "tmx"):
-        for group in read_tmx(path) if form == "tmx" else read_jsonl(path):
-            yield from group.texts
-        return
-    for _, cells in table_cells(path):
-        yield from filter(str.strip, cells)
+    if form in ("lines", *TABLES):
+        for _, cells in table_cells(path):
+            yield from filter(str.strip, cells)
+    else:
+        for group in read(form, path):
+            yield from (*group.texts, *group.hard_negatives)
 
 
 def hash_sentence(text: str, language: str) -> bytes:

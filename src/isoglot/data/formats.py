@@ -28,6 +28,7 @@ from isoglot.data.files import atomic_write, collect, first_bytes, json_object, 
 from isoglot.data.vectors import write_parquet
 
 _BREAKS = re.compile(r"[\t\r\n]")
+_CARRIAGE_RETURN = re.compile("_x000D_\n?")  # as workbooks write it, and openpyxl leaves it
 _LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked
 _BLOCK = 4096  # rows of Parquet read at a time
 _ASIDE = ("id", "score")  # columns that are not sentences
@@ -145,13 +146,13 @@ def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> It
 
 def text_column(names: Sequence[str], path: str | Path) -> int:
     """The place of the column with the sentences. Raises `CorpusError`, which lists the columns, if it is not clear."""
-    if "text" in names:
-        return names.index("text")
-    others = [place for place, name in enumerate(names) if name not in _ASIDE]
-    if len(others) != 1:
-        problem = f"has the columns {', '.join(names)}, and none is called text"
-        raise CorpusError(f"{problem}; choose one, as in --columns {names[others[0]] if others else 'NAME'}", file=path)
-    return others[0]
+    texts = [place for place, name in enumerate(names) if name == "text"]
+    places = texts or [place for place, name in enumerate(names) if name not in _ASIDE]
+    if len(places) != 1:
+        problem = f"has the columns {', '.join(names)}, and {len(texts) or 'none'} of them are text"
+        advice = names[places[0]] if places and not texts else "NAME"
+        raise CorpusError(f"{problem}; choose one, as in --columns {advice}", file=path)
+    return places[0]
 
 
 def table_cells(path: str | Path) -> Cells:
@@ -208,7 +209,7 @@ def _xlsx_cells(path: str | Path) -> Cells:
             width = 0
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
                 whole = (int(one) if isinstance(one, float) and one.is_integer() else one for one in row)
-                cells = ["" if cell is None else str(cell) for cell in whole]
+                cells = ["" if cell is None else _CARRIAGE_RETURN.sub("\n", str(cell)) for cell in whole]
                 while len(cells) > width and not cells[-1].strip():
                     del cells[-1]
                 if cells and any(map(str.strip, cells)):

@@ -289,7 +289,7 @@ def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Coun
         raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
     texts = _pair_codes(row, "texts", "langs", languages, skipped)
     hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
-    return Group(*unzip(texts), str(row.get("key") or ""), *unzip(hard), _extras(row.get("extras") or {}))
+    return Group(*unzip(texts), _key(row), *unzip(hard), _extras(row.get("extras") or {}))
 
 
 def _pair_codes(
@@ -304,7 +304,12 @@ def _pair_codes(
     return [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
 
 
-_MINED_IDS = ("source_id", "target_id")  # of `isoglot mine --write-ids`: names or numbers of lines
+def _key(row: Mapping[str, Any]) -> str:
+    return "" if row.get("key") is None else str(row["key"])
+
+
+# Keys that may be numbers and are no extras: the group's, and those of `isoglot mine --write-ids`.
+_NAMES = ("key", "source_id", "target_id")
 
 
 def _read_roles(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
@@ -317,25 +322,25 @@ def _read_roles(row: Mapping[str, Any], roles: Sequence[str], languages: Sequenc
     codes = _codes(languages, len(texts))
     pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
     of_hard = codes[len(first) :] or codes  # a hard negative has the language of the positive
-    numbers = {name: value for name, value in row.items() if isinstance(value, (int, float)) and name not in _MINED_IDS}
+    numbers = {name: value for name, value in row.items() if isinstance(value, (int, float)) and name not in _NAMES}
     extras = {name: _number(value, name) for name, value in numbers.items()}
-    return Group(*unzip(pairs), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
+    return Group(*unzip(pairs), _key(row), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
 
 
 def _read_languages(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
     texts: list[tuple[str, str]] = []
     numbers: dict[str, float] = {}
     for name, value in row.items():
-        if name in _MINED_IDS:
+        if name in _NAMES:
             continue
         if isinstance(value, (int, float)):
             numbers[name] = _number(value, name)
-        elif isinstance(value, str) and name != "key":
+        elif isinstance(value, str):
             code = canonical_or_skip(name, skipped) if value.strip() else canonical(name)
             texts += [(value, code)] if code and value.strip() else []
-        elif value is not None and name != "key":
+        elif value is not None:
             raise CorpusError(f"{name!r} contains {_kind(value)} where a sentence is expected")
-    return Group(*unzip(texts), str(row.get("key") or ""), extras=numbers)
+    return Group(*unzip(texts), _key(row), extras=numbers)
 
 
 def _codes(codes: Sequence[str], count: int) -> tuple[str, ...]:

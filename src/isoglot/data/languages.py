@@ -212,5 +212,7 @@ def tag(code: str | None) -> str | None:
         return None
     from langcodes import Language
 
-    language_tag = str(Language.get(code).to_tag())
+    language_tag, ours = str(Language.get(code).to_tag()), canonical(code)
+    if canonical(language_tag) != ours:  # the library's tag of hbs is that of Serbian
+        language_tag = ours.replace("_", "-")
     return language_tag if language_tag != "und" else None

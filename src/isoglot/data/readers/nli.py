@@ -71,11 +71,11 @@ def read_nli(
     entailment.
 
     With `labelled`: a pair (premise, hypothesis) a row, without a key, with the number `label`; the module documents
-    the layouts. Of a table with a column `split` (AllNLI), only that split is read; of a folder, its files. Undecided
-    rows are counted in `counts["undecided"]`. With `mode = "triplets"` these become a pair (premise, entailment) for
-    each entailment, keyed as above, with the last contradiction of the premise as hard negative; entailments of a
-    premise without a contradiction are left out and counted in `counts["without contradiction"]`. The file is then read
-    twice, and one contradiction per premise is in memory.
+    the layouts. Of rows with a `split` (AllNLI), only that split is read; of a folder, its files. Undecided rows are
+    counted in `counts["undecided"]`. With `mode = "triplets"` these become a pair (premise, entailment) for each
+    entailment, keyed as above, with the last contradiction of the premise as hard negative; entailments of a premise
+    without a contradiction are left out and counted in `counts["without contradiction"]`. The file is then read twice,
+    and one contradiction per premise is in memory. A file without a row to read is an error.
     """
     code = canonical(language, file=path)
     if mode == "triplets" and not labelled:
@@ -174,8 +174,11 @@ def _draw_groups(
             raise CorpusError("no contradiction to use as hard negative; pass a file with contradictions", file=file)
         draw = replace(draw, contradictions=contradictions, others=[*contradictions.values()])
     make = {"pairs": draw.pairs, "groups": draw.groups, "triplets": draw.triplets}[mode]
+    row = None
     for row in read(draw.counts):
         yield from make(row)
+    if row is None:
+        raise CorpusError("contains no row of this split with a label", file=file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +305,8 @@ def _read_cells(path: Path, split: str, labels: Path | None) -> Iterator[tuple[i
             yield line, premise, hypothesis, label
     elif without_compression(path.name).endswith((".jsonl", ".json")):
         for line, item in read_records(path):
+            if item.get("split", split) != split:
+                continue
             values = [item[name] for name in _find_columns([*item], path, line)]
             if any(isinstance(value, dict | list) for value in values):
                 raise CorpusError("contains a JSON dict or list for a sentence or a label", file=path, line=line)

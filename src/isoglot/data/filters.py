@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import blake2b
 from itertools import compress, islice
 from pathlib import Path
@@ -51,25 +52,16 @@ def select_languages(
     """
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
-    untouched: dict[tuple[str, ...], bool] = {}
-    last: tuple[str, ...] = ()  # readers give the groups of a file one tuple, so most need no look-up
+    is_whole = cache(lambda codes: all(matches(code, wanted) for code in codes))
     for group in groups:
-        if group.langs is last and not group.hard_langs:
-            yield group
-            continue
-        codes = group.langs + group.hard_langs
-        if codes not in untouched:
-            untouched[codes] = all(matches(code, wanted) for code in codes)
         reduced = group
-        if not untouched[codes]:
+        if not is_whole(group.langs + group.hard_langs):
             texts, langs = _match(group.texts, group.langs, wanted)
             hard, hard_langs = _match(group.hard_negatives, group.hard_langs, wanted)
             reduced = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
         if len(reduced.texts) < min(2, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
-        if reduced is group and len(group.texts) >= 2:
-            last = group.langs
         counts["shortened"] += len(reduced.texts) < len(group.texts)
         yield reduced
 
@@ -95,8 +87,8 @@ def deduplicate(
 def _match(
     texts: Sequence[str], codes: Sequence[str], wanted: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    chosen = [matches(code, wanted) for code in codes]
-    return tuple(compress(texts, chosen)), tuple(compress(codes, chosen))
+    mask = [matches(code, wanted) for code in codes]
+    return tuple(compress(texts, mask)), tuple(compress(codes, mask))
 
 
 def _hash_group(group: Group) -> int:
@@ -133,8 +125,8 @@ def test_sentences(paths: str | Path | Iterable[str | Path]) -> frozenset[str]:
     counts, or of any other format that has a reader; blank lines are skipped. Hidden files and folders are not read.
     Raises `CorpusError` for a pattern or folder without files, and for files that cannot be read.
     """
-    given = [paths] if isinstance(paths, (str, Path)) else paths
-    return frozenset(normalise(text) for path in given for file in files_in(path) for text in _sentences(file))
+    several = [paths] if isinstance(paths, (str, Path)) else paths
+    return frozenset(normalise(text) for path in several for file in files_in(path) for text in _sentences(file))
 
 
 def files_in(path: str | Path) -> list[Path]:
@@ -145,7 +137,7 @@ def files_in(path: str | Path) -> list[Path]:
     root = Path(path)
     paths = match_pattern(root)
     if root.is_dir():
-        paths = sorted(file for file in root.rglob("*") if not f"/{file.relative_to(root).as_posix()}".count("/."))
+        paths = sorted(file for file in root.rglob("*") if "/." not in f"/{file.relative_to(root).as_posix()}")
     if paths is None:
         return [root]
     if not (files := [*filter(Path.is_file, paths)]):
@@ -195,14 +187,14 @@ class Seen:
         """Add distinct values, each at the first free place from its own on; returns which are new."""
         table, mask = self._table, np.uint64(len(self._table) - 1)
         new = np.zeros(len(values), dtype=bool)
-        left = np.arange(len(values))
+        rest = np.arange(len(values))
         place = (values ^ (values >> np.uint64(32))) & mask
-        while len(left):
-            wanted, at = values[left], place[left]
+        while len(rest):
+            wanted, at = values[rest], place[rest]
             free = table[at] == 0
             table[at[free]] = wanted[free]  # of several values for one place, the last one is stored
             placed = free & (table[at] == wanted)
-            new[left[placed]] = True
-            left = left[table[at] != wanted]
-            place[left] = (place[left] + np.uint64(1)) & mask
+            new[rest[placed]] = True
+            rest = rest[table[at] != wanted]
+            place[rest] = (place[rest] + np.uint64(1)) & mask
         return new

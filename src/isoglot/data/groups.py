@@ -99,7 +99,7 @@ def groups_of(
     columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
-    return RowReader(codes, columns, hard, skipped).read(data if rows is None else rows)
+    return _read_rows(data if rows is None else rows, codes, columns, hard, skipped)
 
 
 def short_row(groups: Iterable[Group]) -> int:
@@ -134,7 +134,11 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
     if "texts" in row:
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
             return plain
-        group = _written_out(row, languages, skipped)
+        if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
+            raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
+        texts = _pair_codes(row, "texts", "langs", languages, skipped)
+        hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
+        group = Group(*unzip(texts), _key(row), *unzip(hard), _extras(row.get("extras") or {}))
     elif roles := roles_in(row):
         group = _read_roles(row, roles, languages)
     else:
@@ -179,60 +183,50 @@ def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-@dataclass(frozen=True)
-class RowReader:
-    """Makes the groups of rows in memory.
+def _read_rows(
+    data: Any, codes: Sequence[str], columns: Mapping[str, str], hard: Mapping[str, str], skipped: Counter[str] | None
+) -> Iterator[Group]:
+    """The groups with text; an error names the row, counted from 1. The arguments are those of `groups_of`."""
+    codes_by_count: dict[int, tuple[str, ...]] = {}  # of plain tuples, which mostly have one length
+    for number, item in enumerate(data, 1):
+        try:
+            if isinstance(item, Group):
+                group = _convert_codes(item)
+            elif isinstance(item, Mapping):
+                row = {name: _plain(value) for name, value in item.items()}
+                is_named = columns or hard
+                group = _read_columns(row, columns, hard) if is_named else _read_row(row, codes, skipped)
+            else:
+                texts = _texts(item, number)
+                if len(texts) not in codes_by_count:
+                    codes_by_count[len(texts)] = _codes(codes, len(texts))
+                group = Group(texts, codes_by_count[len(texts)])
+        except CorpusError as error:
+            raise CorpusError(f"row {number} of data: {error}") from None
+        if group.texts:
+            yield group
 
-    codes     languages of the sentences of a row, in their order; of columns named by language, only these are read
-    columns   names of the columns that are read, with their languages; empty: all
-    negatives the same of those that contain hard negatives
-    skipped   counts sentences in unknown languages, which are left out; None: such a sentence is an error
-    """
 
-    codes: Sequence[str]
-    columns: Mapping[str, str]
-    negatives: Mapping[str, str]
-    skipped: Counter[str] | None
+def _read_row(row: Mapping[str, Any], codes: Sequence[str], skipped: Counter[str] | None) -> Group:
+    """The group of a row by `group_of`, with the sentences in the languages of `codes` only, if there are any."""
+    group = group_of(row, codes, skipped=skipped)
+    if not codes or all(matches(code, codes) for code in group.langs):
+        return group
+    pairs = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], codes)]
+    if not pairs:
+        raise CorpusError(f"contains no text in {', '.join(codes)}; remove it")
+    return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
 
-    def read(self, data: Iterable[Any]) -> Iterator[Group]:
-        """The groups with text; an error names the row, counted from 1."""
-        codes_by_count: dict[int, tuple[str, ...]] = {}  # of plain tuples, which mostly have one length
-        for number, item in enumerate(data, 1):
-            try:
-                if isinstance(item, Group):
-                    group = _convert_codes(item)
-                elif isinstance(item, Mapping):
-                    row = {name: _plain(value) for name, value in item.items()}
-                    group = self.read_columns(row) if self.columns or self.negatives else self.read_row(row)
-                else:
-                    texts = _texts(item, number)
-                    if len(texts) not in codes_by_count:
-                        codes_by_count[len(texts)] = _codes(self.codes, len(texts))
-                    group = Group(texts, codes_by_count[len(texts)])
-            except CorpusError as error:
-                raise CorpusError(f"row {number} of data: {error}") from None
-            if group.texts:
-                yield group
 
-    def read_row(self, row: Mapping[str, Any]) -> Group:
-        """The group of a row by `group_of`, with the sentences in the languages of `codes` only, if there are any."""
-        group = group_of(row, self.codes, skipped=self.skipped)
-        if not self.codes or all(matches(code, self.codes) for code in group.langs):
-            return group
-        pairs = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], self.codes)]
-        if not pairs:
-            raise CorpusError(f"contains no text in {', '.join(self.codes)}; remove it")
-        return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
-
-    def read_columns(self, row: Mapping[str, Any]) -> Group:
-        """The group of the columns that are named; without any, of all but those of the hard negatives."""
-        negatives = unzip(_select_cells(row, self.negatives))
-        if not self.columns:
-            group = group_of({name: value for name, value in row.items() if name not in self.negatives})
-            return replace(group, hard_negatives=negatives[0], hard_langs=negatives[1])
-        if not (texts := _select_cells(row, self.columns)):
-            raise CorpusError("contains no text in any language; remove it")
-        return Group(*unzip(texts), "", *negatives)
+def _read_columns(row: Mapping[str, Any], columns: Mapping[str, str], negatives: Mapping[str, str]) -> Group:
+    """The group of the columns that are named; without any, of all but those of the hard negatives."""
+    hard = unzip(_select_cells(row, negatives))
+    if not columns:
+        group = group_of({name: value for name, value in row.items() if name not in negatives})
+        return replace(group, hard_negatives=hard[0], hard_langs=hard[1])
+    if not (texts := _select_cells(row, columns)):
+        raise CorpusError("contains no text in any language; remove it")
+    return Group(*unzip(texts), "", *hard)
 
 
 def _select_cells(row: Mapping[str, Any], columns: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -282,14 +276,6 @@ def _convert(langs: tuple[str, ...]) -> tuple[str, ...] | None:
     if not all(isinstance(code, str) and is_language(code) for code in langs):
         return None
     return tuple(map(canonical, langs))
-
-
-def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
-    if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
-        raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
-    texts = _pair_codes(row, "texts", "langs", languages, skipped)
-    hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
-    return Group(*unzip(texts), _key(row), *unzip(hard), _extras(row.get("extras") or {}))
 
 
 def _pair_codes(

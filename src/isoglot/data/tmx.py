@@ -48,19 +48,17 @@ def tmx_writer(path: str | Path, *, source: str = ALL) -> Iterator[Callable[[Pro
         stream.write(f"<tu{key}>")
         for name, value in properties.items():
             if name != "tuid":
-                stream.write(f"<prop type={quoteattr(name)}>{_xml(value)}</prop>")
+                stream.write(f"<prop type={quoteattr(name)}>{escape(_clean(value))}</prop>")
         for code, text in sentences:
-            stream.write(f"<tuv xml:lang={quoteattr(tag(canonical(code)) or UNKNOWN)}><seg>{_xml(text)}</seg></tuv>")
+            stream.write(
+                f"<tuv xml:lang={quoteattr(tag(canonical(code)) or UNKNOWN)}><seg>{escape(_clean(text))}</seg></tuv>"
+            )
         stream.write("</tu>\n")
 
     with atomic_write(Path(path)) as stream:
         stream.write(_HEADER.format(source=quoteattr(source if source == ALL else tag(canonical(source)) or UNKNOWN)))
         yield write
         stream.write("</body>\n</tmx>\n")
-
-
-def _xml(text: str) -> str:
-    return escape(_clean(text))
 
 
 def _clean(text: str) -> str:

@@ -21,7 +21,7 @@ TSV = [
 OPTIONS = [
     ("de\ten\nHallo\tHi\n", {"languages": "en,de"}, "1: .*deu, eng, and `languages` in another order"),
     ("a\tb\nHi\tHallo\n", {"columns": {"a": "en", "c": "de"}}, "1: has no column 'c'"),
-    ("a\tb\nHi\tHallo\n", {"columns": {"a": "en", "b": "de"}, "languages": "en,fr"}, "`columns` are in eng, deu, and"),
+    ("a\tb\nHi\tHallo\n", {"columns": {"a": "en", "b": "de"}, "languages": "en,fr"}, "`columns` are in eng, deu, but"),
     ("a\tb\nHi\tHallo\n", {"columns": {"a": "text", "b": "text"}}, "1: two columns have the same name: text, text"),
 ]
 JSONL = [

@@ -48,8 +48,7 @@ def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_em
     return read(reader, file)
 
 
-def _language(file: Path, given: str | None, languages: Sequence[str]) -> str:
-    if languages and given is None:
+def _language(file: Path, code: str | None, languages: Sequence[str]) -> str:
+    if languages and code is None:
         raise CorpusError(f"got {len(languages)} languages; pass one for all files, or one for each", file=file)
-    code = given or language_in_name(file.name) or UNKNOWN
-    return canonical(code, file=file)
+    return canonical(code or language_in_name(file.name) or UNKNOWN, file=file)

@@ -54,8 +54,8 @@ def json_line(group: Group) -> str:
     """The line of a group, with its line end."""
     item: dict[str, Any] = {"texts": group.texts, "langs": group.langs}
     item |= {"key": group.key} if group.key else {}
-    if group.hard_negatives:
-        item |= {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
+    hard = {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
+    item |= hard if group.hard_negatives else {}
     item |= {"extras": dict(group.extras)} if group.extras else {}
     return json.dumps(item, ensure_ascii=False) + "\n"
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from isoglot.core.errors import CorpusError, quote
-from isoglot.data.files import locate, read_lines, without_compression
+from isoglot.data.files import locate, read_lines, suffix_of
 from isoglot.data.formats import read_records, read_table, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
@@ -269,7 +269,7 @@ def _read_rows(
     as mSimCSE's code does. Rows without a decided label, and blank ones with `skip_empty`, are counted.
     """
     advice = "remove the row" if len(files) == 1 else f"remove the row in all languages{SKIPPING}"
-    for lines in _align(files, [_read_labelled(file, split, labels) for file in files]):
+    for lines in _align(files, [_parse_labels(file, split, labels) for file in files]):
         number, _, _, label = lines[-1]
         for (line, premise, hypothesis, other), file in zip(lines, files, strict=True):
             if other != label:
@@ -289,7 +289,7 @@ def _read_rows(
         yield _Row(sides[0], sides[1], label)
 
 
-def _read_labelled(path: Path, split: str, labels: Path | None) -> Iterator[tuple[int, str, str, int | None]]:
+def _parse_labels(path: Path, split: str, labels: Path | None) -> Iterator[tuple[int, str, str, int | None]]:
     """Line, premise, hypothesis and label of each row: 0 entailment, 1 neutral, 2 contradiction, None undecided."""
     for line, premise, hypothesis, name in _read_cells(path, split, labels):
         if (label := name.strip().lower()) not in LABELS:
@@ -303,7 +303,7 @@ def _read_cells(path: Path, split: str, labels: Path | None) -> Iterator[tuple[i
         files = [locate(path, name) or path / name for name in (f"s1.{split}", f"s2.{split}", f"labels.{split}")]
         for (line, premise), (_, hypothesis), (_, label) in _align(files, map(read_lines, files)):
             yield line, premise, hypothesis, label
-    elif without_compression(path.name).endswith((".jsonl", ".json")):
+    elif suffix_of(path) in (".jsonl", ".json"):
         for line, item in read_records(path):
             if item.get("split", split) != split:
                 continue

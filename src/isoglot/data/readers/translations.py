@@ -67,7 +67,7 @@ def _sentence(version: Element, skipped: Counter[str] | None) -> tuple[str, str]
 
 _XLIFF_CODE = {*_TMX_CODE, "sub"}
 _UNITS = ("trans-unit", "segment")  # of 1.2 and of 2.x
-_UNTRANSLATED = ("new", "needs-translation", "initial")
+_UNTRANSLATED = {"new", "needs-translation", "initial"}  # states in which tools enter the source as the target
 _LANGUAGES = {"file": ("source-language", "target-language"), "xliff": ("srcLang", "trgLang")}
 
 
@@ -86,9 +86,8 @@ def read_xliff(path: str | Path, *, counts: Counter[str] | None = None) -> Itera
             continue
         number += 1
         source, target = (" ".join(text_of(element.find(side), _XLIFF_CODE).split()) for side in ("source", "target"))
-        states = {part.get("state") for part in (element, element.find("target")) if part is not None}
-        is_copy = source == target and not states.isdisjoint(_UNTRANSLATED)  # which tools enter until it is translated
-        if not source or not target or is_copy:
+        states = {part.get("state") for part in (element, *element.findall("target"))}
+        if not source or not target or (source == target and states & _UNTRANSLATED):
             counts["untranslated"] += 1
             continue
         if not all(languages):

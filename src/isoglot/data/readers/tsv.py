@@ -41,8 +41,8 @@ def read_tsv(
     any text.
     """
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
-    given = languages.split(",") if isinstance(languages, str) else None if languages is None else [*languages]
-    codes = None if given is None else _columns(given, path, None)
+    names = languages.split(",") if isinstance(languages, str) else [*(languages or ())]
+    codes = None if languages is None else _columns(names, path, None)
     names, rows = read_table(path, columns, implied=lambda first: None if columns else _implied(first, codes, path))
     if missing := [name for name, role in (columns or {}).items() if role not in names]:
         raise CorpusError(f"has no column {missing[0]!r}; correct `columns`", file=path, line=1)
@@ -100,10 +100,9 @@ def _columns(
         except CorpusError as error:
             if line is None:
                 raise
-            problem = "the first line must contain the language of each column, and"
-            problem += f" {quote(name, most=40)} is not a language; the columns are "
-            problem += f"{quote(', '.join(names), quotes=False)}: choose some with the option `columns`"
-            problem += " (--columns english=en,german=de), or set `languages`, or add such a line"
+            problem = f"the first line must contain the language of each column, and {quote(name, most=40)} is not a "
+            problem += f"language; the columns are {quote(', '.join(names), quotes=False)}: choose some with the option"
+            problem += " `columns` (--columns english=en,german=de), or set `languages`, or add such a line"
             raise CorpusError(problem, file=path, line=line) from error
     return tuple(columns)
 

@@ -151,6 +151,9 @@ def test_what_is_written_as_csv_and_parquet_is_read(tmp_path):
     write_table(tmp_path / "a.csv", "csv", {"en": "string", "de": "string"}, [[["a,\nb", "=1"], ['"c"', None]]])
     groups = [Group(("a,\nb", '"c"'), ("eng", "deu")), Group(("=1",), ("eng",))]
     assert list(read_tsv(tmp_path / "a.csv")) == groups
+    for form, text in (("csv", "a\rb c"), ("tsv", "a b c")):
+        write_table(tmp_path / f"a.{form}", form, {"en": "string"}, [[["a\rb\0c"]]])
+        assert list(read(form, tmp_path / f"a.{form}")) == [Group((text,), ("eng",))]
     pytest.importorskip("pyarrow")
     write_table(tmp_path / "a.parquet", "parquet", {"en": "string", "vector": 2}, [[["One"], [[1, 2]]]])
     assert list(read("parquet", tmp_path / "a.parquet")) == [Group(("One",), ("eng",))]

@@ -27,7 +27,7 @@ from isoglot.data.documents import read_docx, read_html, read_markdown, read_sub
 from isoglot.data.files import atomic_write, collect, first_bytes, json_object, json_string, read_lines, suffix_of
 from isoglot.data.vectors import write_parquet
 
-_BREAKS = re.compile(r"[\t\r\n]")
+_BREAKS = re.compile(r"[\t\r\n\0]")
 _CARRIAGE_RETURN = re.compile("_x000D_\n?")  # as workbooks write it, and openpyxl leaves it
 _LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked
 _BLOCK = 4096  # rows of Parquet read at a time
@@ -247,7 +247,7 @@ def open_parquet(path: str | Path) -> Iterator[Any]:
 
 
 def one_line(text: str) -> str:
-    """The text with spaces for tabs and line ends."""
+    """The text with spaces for tabs, line ends and NUL, with which a file could not be read."""
     return _BREAKS.sub(" ", text)
 
 
@@ -257,8 +257,8 @@ def _texts(cells: Iterable[Any]) -> list[str]:
 
 def _csv_line(row: Mapping[str, Any]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(_texts(row.values()))  # cells with this line end are quoted
-    return line.getvalue()[:-1]
+    csv.writer(line, lineterminator="\r\n").writerow(_texts(row.values()))  # cells with a part of it are quoted
+    return line.getvalue()[:-2].replace("\0", " ")
 
 
 def _json_line(row: Mapping[str, Any]) -> str:

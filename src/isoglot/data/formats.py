@@ -64,13 +64,12 @@ def read_table(
 
     Raises `CorpusError` for a table without a header and a row below it, and for a row of another width.
     """
-    columns = columns or None
     rows = table_cells(path)
     line, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
     if (names := implied(first)) is not None:
         return [*names], _fit_rows(path, [*names], [*range(len(names))], chain([(line, first)], rows))
-    places = [place for place, name in enumerate(header) if columns is None or name in columns]
+    places = [place for place, name in enumerate(header) if not columns or name in columns]
     if not places:
         wanted = ", ".join(columns or ())
         raise CorpusError(f"has the columns {', '.join(header)}, and none is called {wanted}", file=path, line=line)

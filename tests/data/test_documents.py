@@ -70,7 +70,10 @@ PARAGRAPHS = """<w:p><w:r><w:t>The red </w:t></w:r><w:r><w:t>boat</w:t></w:r></w
 <w:tbl><w:tr><w:tc><w:p><w:r><w:t>cell &amp;</w:t></w:r></w:p></w:tc></w:tr></w:tbl>
 <w:p><mc:AlternateContent><mc:Choice><w:p><w:r><w:t>box</w:t></w:r></w:p></mc:Choice><mc:Fallback><w:p><w:r>
 <w:t>box</w:t></w:r></w:p></mc:Fallback></mc:AlternateContent></w:p>"""
-WORD_TEXTS = ["The red boat", "sails", "away now", "cell &", "box"]
+PARAGRAPHS += """<w:p><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom></w:p>
+<w:p><w:r><w:t>re</w:t><w:noBreakHyphen/><w:t>do</w:t></w:r></w:p>
+<w:p><w:moveTo><w:r><w:t>moved</w:t></w:r></w:moveTo></w:p>"""
+WORD_TEXTS = ["The red boat", "sails", "away now", "cell &", "box", "re-do", "moved"]
 
 
 def write_docx(path, body=PARAGRAPHS, head="", name="word/document.xml"):

@@ -111,6 +111,7 @@ def test_blocks_are_decompressed_bytes_and_names_are_cut_alike(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfabc\r\n"))
     assert b"".join(read_blocks(tmp_path / "a.gz")) == b"abc\r\n"
     assert [without_compression(name) for name in ("a.txt.gz", "a.xz", "a.b", "gz")] == ["a.txt", "a", "a.b", "gz"]
+    assert without_compression("A.TSV.GZ") == "A.TSV"  # else it would be read as lines
 
 
 @pytest.mark.parametrize("content", ["täxt\r\n", b"\x00\xff"])

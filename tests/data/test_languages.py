@@ -3,7 +3,7 @@
 import pytest
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.languages import canonical, canonical_list, header_languages, is_language, matches
+from isoglot.data.languages import canonical, canonical_list, header_languages, is_language, matches, tag
 
 SAME = {
     "deu": "de deu ger DE deu_Latn de-AT de-1996", "zho": "zh zho chi cmn",
@@ -89,3 +89,9 @@ WIKIPEDIAS = {
 def test_codes_of_wikipedias_and_retired_and_new_codes():
     assert {code: canonical(code) for code in WIKIPEDIAS} == WIKIPEDIAS
     assert all(canonical(house) == house for house in WIKIPEDIAS.values())
+
+
+def test_tags_stand_for_the_same_language():
+    codes = ("deu", "zho_Hant", "srp_Latn", "nor", "tgl", "hbs", "kzj")
+    assert [tag(code) for code in codes] == ["de", "zh-Hant", "sr-Latn", "no", "fil", "hbs", "kzj"]
+    assert [canonical(tag(code)) for code in codes] == [*codes]

@@ -19,7 +19,7 @@ from isoglot.data.files import (
     check_output,
     differences,
     exclusive,
-    hidden,
+    name_beside,
     read_record,
     temporary_folder,
     work_folder,
@@ -235,10 +235,10 @@ def test_no_input_is_an_output(tmp_path):
 
 @given(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=255))
 def test_hidden_names_fit_and_differ(name):
-    made = hidden(Path("folder") / name, "12345678.tmp").name
+    made = name_beside(Path("folder") / name, "12345678.tmp").name
     assert len(made.encode()) <= 255
     assert made.startswith(".")
-    assert hidden(Path("folder") / (name + "x"), "12345678.tmp").name != made
+    assert name_beside(Path("folder") / (name + "x"), "12345678.tmp").name != made
 
 
 @pytest.mark.parametrize("content", ["mine", "[]", "null", "[" * 100_000, '{"recipe": 1}', '{"a": 1}'])
@@ -263,7 +263,7 @@ def test_a_lock_is_held_again_by_its_thread_alone(tmp_path):
     with exclusive(tmp_path / "a"):
         with exclusive(tmp_path / "a"):
             pass
-        assert hidden(tmp_path / "a", "lock").exists()
+        assert name_beside(tmp_path / "a", "lock").exists()
     (tmp_path / ".a.lock").write_text("mine")
     with pytest.raises(OutputError, match="is not a lock"), exclusive(tmp_path / "a"):
         pass

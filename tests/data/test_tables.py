@@ -63,6 +63,8 @@ def test_csv_is_unquoted_and_its_separator_is_that_of_the_first_line(tmp_path, s
 def test_a_workbook_is_read_by_its_first_sheet(workbook):
     path = workbook("a.xlsx", ["en", "de"], ["One, two", "Eins"], [None, " "], ['Say "no"\nnow', "Nein"], [7.0, None])
     assert list(read("xlsx", path)) == [*PAIRS, Group(("7",), ("eng",))]
+    path = workbook("e.xlsx", ["en"], ["One_x000D_\ntwo"])  # a line end as workbooks write it
+    assert list(read("xlsx", path)) == [Group(("One\ntwo",), ("eng",))]
     dates = workbook("d.xlsx", ["text", None], [date(2024, 5, 1), None], [True, None], [1.5, None])
     assert [text for _, text in read_texts(dates)] == ["2024-05-01 00:00:00", "True", "1.5"]
     sentence = list(read_sentences(f"en={dates}"))[2]
@@ -139,6 +141,8 @@ def test_mining_reads_the_column_of_the_text(tmp_path):
     with pytest.raises(CorpusError, match=r"b\.csv: has the columns english, german, .*--columns english"):
         gather(path, None, name="b")
     assert list(gather(path, None, name="b", columns=columns_of("german")).texts) == ["Eins"]
+    with pytest.raises(CorpusError, match="2 of them are text; choose one"):
+        gather(path, None, name="b", columns=columns_of("english,german"))
     with pytest.raises(CorpusError, match="no column is called id"):
         gather(path, None, name="b", ids=True)
 
@@ -147,6 +151,9 @@ def test_what_is_written_as_csv_and_parquet_is_read(tmp_path):
     write_table(tmp_path / "a.csv", "csv", {"en": "string", "de": "string"}, [[["a,\nb", "=1"], ['"c"', None]]])
     groups = [Group(("a,\nb", '"c"'), ("eng", "deu")), Group(("=1",), ("eng",))]
     assert list(read_tsv(tmp_path / "a.csv")) == groups
+    for form, text in (("csv", "a\rb c"), ("tsv", "a b c")):
+        write_table(tmp_path / f"a.{form}", form, {"en": "string"}, [[["a\rb\0c"]]])
+        assert list(read(form, tmp_path / f"a.{form}")) == [Group((text,), ("eng",))]
     pytest.importorskip("pyarrow")
     write_table(tmp_path / "a.parquet", "parquet", {"en": "string", "vector": 2}, [[["One"], [[1, 2]]]])
     assert list(read("parquet", tmp_path / "a.parquet")) == [Group(("One",), ("eng",))]

@@ -22,6 +22,7 @@ from isoglot.wikipedia.entities import (
     type_rows,
     wikidata_lines,
 )
+from isoglot.wikipedia.titles import Names
 
 WIKIS = {"en": names("en"), "de": names("de")}
 
@@ -58,6 +59,13 @@ def test_titles_are_sitelinks_and_all_types_are_kept(tmp_path, end):
         ],
         [],
     )
+
+
+def test_wikipedias_that_wikidata_calls_by_another_name():
+    line = json.dumps({"id": "Q1", "sitelinks": {"be_x_oldwiki": {"title": "A"}, "zh_min_nanwiki": {"title": "B"}}})
+    wikis = {code: Names(code, {}) for code in ("be-tarask", "zh-min-nan")}
+    [entity] = map(read_entity, entity_lines([(1, line)], "dump", wikis))
+    assert entity.titles == {"be-tarask": "A", "zh-min-nan": "B"}
 
 
 def test_a_dump_that_is_cut(tmp_path):

@@ -75,5 +75,7 @@ def test_codes_of_wikipedias_are_not_always_codes_of_languages():
     ]
     assert make_key("deu") == make_key("DE") == make_key("de")
     assert make_key("simple") != make_key("en")
+    assert make_key("zh-min-nan") == make_key("nan")
+    assert make_key("be-tarask") == make_key("be-x-old") != make_key("be")
     with pytest.raises(CorpusError, match=r"t\.tsv:3: unknown language 'nonsense'"):
         make_key("nonsense", file="t.tsv", line=3)

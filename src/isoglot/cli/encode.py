@@ -16,7 +16,7 @@ from isoglot.cli.options import Json, Loading, Output, Settings, Shard, Workers
 from isoglot.cli.signatures import Of, split
 from isoglot.core.arguments import PositiveInt
 from isoglot.core.errors import EncoderError
-from isoglot.data.files import atomic_write, check_output, exclusive, hidden
+from isoglot.data.files import atomic_write, check_output, exclusive, name_beside
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 
@@ -122,7 +122,7 @@ def _encode(
         if to_stdout:
             table = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-"))) / "vectors.npy"
         else:
-            table = output if (form, stored) == ("npy", "float32") else hidden(output, "npy")
+            table = output if (form, stored) == ("npy", "float32") else name_beside(output, "npy")
             check_output(output, inputs=[model, source])
         encoder = options.open_encoder(model, precision=settings.get("precision"), **opening)
         began = time.monotonic()

@@ -30,6 +30,8 @@ _TIMES = re.compile(r"\s*(?:\d+:)?\d+:\d+[.,]\d+\s*-->\s*(?:\d+:)?\d+:\d+[.,]\d+
 _TAGS = re.compile(r"</?[a-zA-Z][^<>]*>|\{\\[^{}]*\}")  # of HTML and of SubStation Alpha
 _DOCX_TEXT = "word/document.xml"
 _DOCX_BORDERS = ("w:p", "w:br", "w:cr")
+_DOCX_LETTERS = {"w:tab": " ", "w:noBreakHyphen": "-"}
+_DOCX_REPEATED = {"mc:Fallback", "w:moveFrom"}  # what precedes it, for older programs; what stands elsewhere now
 _BLOCK = 1 << 16
 
 
@@ -180,11 +182,10 @@ def _docx_texts(path: str | Path, member: Any) -> Iterator[str]:
     for kind, _, text, _ in read_events(path, ["p"], blocks=iter(lambda: member.read(_BLOCK), b"")):
         if kind == "start":
             within.append(text)
-            if text == "w:tab":
-                texts.add(" ")
+            texts.add(_DOCX_LETTERS.get(text, ""))
         elif kind == "end":
             within.pop()
-        elif within[-1] == "w:t" and "mc:Fallback" not in within:  # which repeats what precedes it, for older programs
+        elif within[-1] == "w:t" and _DOCX_REPEATED.isdisjoint(within):
             texts.add(text)
         if kind != "text" and text in _DOCX_BORDERS:
             texts.end()

@@ -171,7 +171,7 @@ def first_bytes(path: str | Path) -> bytes:
 
 def without_compression(name: str) -> str:
     """A file name without its ending `.gz`, `.xz` or `.bz2`."""
-    return name[: name.rindex(".")] if name.endswith(COMPRESSED) else name
+    return name[: name.rindex(".")] if name.lower().endswith(COMPRESSED) else name
 
 
 def suffix_of(path: str | Path) -> str:
@@ -185,7 +185,7 @@ def locate(folder: Path, name: str) -> Path | None:
     return next((path for ending in ("", *COMPRESSED) if (path := folder / f"{plain}{ending}").is_file()), None)
 
 
-def hidden(target: Path, ending: str) -> Path:
+def name_beside(target: Path, ending: str) -> Path:
     """`.NAME.ending` next to `target`: the name of a temporary file or folder for an output.
 
     A name that is too long for the ending is truncated, and a digest keeps it unique.
@@ -215,8 +215,8 @@ def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]
     with writing(path):
         target = Path(os.path.realpath(target))
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = hidden(target, f"{secrets.token_hex(4)}.tmp")
-        remove_temporary(target.parent, re.escape(hidden(target, "").name[1:-1]))
+        temporary = name_beside(target, f"{secrets.token_hex(4)}.tmp")
+        remove_temporary(target.parent, re.escape(name_beside(target, "").name[1:-1]))
         try:
             with _create(temporary, "x", binary=binary) as stream:
                 _lock(stream.fileno())
@@ -246,12 +246,12 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def _concerns(name: str | bytes | int | None, path: Path) -> bool:
-    """Whether the file that an error names is `path`, a folder above it or what `hidden` names; none: a stream."""
+    """Whether the file that an error names is `path`, a folder above it or what `name_beside` makes; none: a stream."""
     if not isinstance(name, str | bytes):
         return True
     named = Path(os.fsdecode(name))
     targets = {path, path.absolute(), Path(os.path.realpath(path))}
-    beside = [named.parent == one.parent and named.name.startswith(hidden(one, "").name) for one in targets]
+    beside = [named.parent == one.parent and named.name.startswith(name_beside(one, "").name) for one in targets]
     return any(beside) or any(named == one or named in one.parents for one in targets)
 
 
@@ -298,7 +298,7 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
         return
     with writing(path):
         target.parent.mkdir(parents=True, exist_ok=True)
-        lock_path = hidden(target, "lock")
+        lock_path = name_beside(target, "lock")
         if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
             lock_path = target / _LOCK
         if lock_path.is_dir() or (lock_path.is_file() and lock_path.stat().st_size):
@@ -342,7 +342,7 @@ def check_output(
             raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
         for source in inputs:
             _check_input(path, target, source, whole=whole)
-        hidden(target, "12345678.tmp").exists()  # raises for a name that is too long
+        name_beside(target, "12345678.tmp").exists()  # raises for a name that is too long
         above = target if folder and exists and not whole else target.parent
         parent = next(place for place in (above, *above.parents) if os.path.lexists(place))
         if not parent.is_dir():
@@ -366,9 +366,8 @@ def check_outputs(*paths: str | Path | None, inputs: Iterable[str | Path | None]
         target = os.path.realpath(path)
         if _is_device(Path(target)):
             continue
-        exists = Path(target).exists()
         for place, other in targets.items():
-            if place == target or (exists and Path(place).exists() and Path(place).samefile(target)):
+            if place == target or (Path(target).exists() and Path(place).exists() and Path(place).samefile(target)):
                 raise OutputError(f"{path}: is the output {other} too; choose another name for one of them")
         targets[target] = path
 
@@ -386,11 +385,9 @@ def _check_input(path: str | Path, target: Path, name: str | Path | None, *, who
         if name is None or not Path(name).exists() or _is_device(Path(name)):
             return
         source = Path(name).resolve()
-        same = target == source or (target.exists() and target.samefile(source))
-        if same:
+        if target == source or (target.exists() and target.samefile(source)):
             raise OutputError(f"{path}: is the input; choose another output")
-        within = source.is_dir() and target.is_relative_to(source)
-        if within and (whole or target.is_file()):
+        if source.is_dir() and target.is_relative_to(source) and (whole or target.is_file()):
             raise OutputError(f"{path}: lies in the input {name}; choose another output")
         if whole and source.is_relative_to(target):
             raise OutputError(f"{path}: contains the input {name}; choose another output")
@@ -472,7 +469,7 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
             if done or not any(path.is_file() and path.name[:1] != "." for path in files.rglob("*")):
                 # Also after a run that failed before it kept anything. Renamed first: a part of it that a kill left
                 # here would be taken for the whole.
-                removed = files.replace(hidden(files, f"{secrets.token_hex(4)}.tmp"))
+                removed = files.replace(name_beside(files, f"{secrets.token_hex(4)}.tmp"))
                 shutil.rmtree(removed)
                 with suppress(OSError):  # what was added to it meanwhile stays
                     mark.unlink()
@@ -493,7 +490,7 @@ def temporary_folder(path: str | Path) -> Iterator[Path]:
     with exclusive(path), writing(path):
         target = Path(os.path.realpath(path))
         remove_temporary_folders(target)
-        folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        folder = name_beside(target, f"{secrets.token_hex(4)}.tmp")
         try:
             folder.mkdir(parents=True)
             yield folder
@@ -527,7 +524,7 @@ def remove_temporary_folders(target: Path) -> None:
     """Remove what was left next to `target` of a `temporary_folder`, and bring an old folder back that was renamed and
     not replaced. Enter `exclusive` before.
     """
-    beginning = hidden(target, "").name
+    beginning = name_beside(target, "").name
     for entry in list(target.parent.iterdir()) if target.parent.is_dir() else ():
         if entry.name.startswith(beginning) and _TEMPORARY.fullmatch(entry.name) and entry.is_dir():
             if (entry / _OLD).exists() and not os.path.lexists(target):
@@ -600,14 +597,9 @@ def _open(path: str | Path) -> BinaryIO:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
 
 
-def is_compressed(file: BinaryIO) -> bool:
-    """Whether an open file is gzip, xz or bzip2 by its first bytes."""
-    return _compression(file) != ""
-
-
 def decompress(file: BinaryIO) -> Iterator[bytes]:
     """The content of an open file, compressed or not, in blocks. Raises the errors of the file and the decompressor."""
-    kind = _compression(file)
+    kind = find_compression(file)
     if kind == "xz":
         yield from _decompress_streams(file, partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), unit=4)
     elif kind == "bz2":
@@ -618,7 +610,8 @@ def decompress(file: BinaryIO) -> Iterator[bytes]:
         yield from iter(partial(stream.read1, _BLOCK), b"")  # type: ignore[union-attr]
 
 
-def _compression(file: BinaryIO) -> str:
+def find_compression(file: BinaryIO) -> str:
+    """`gz`, `xz` or `bz2` by the first bytes of an open file; empty: none of these."""
     magic = file.read(10)
     file.seek(0)
     if magic.startswith(b"\x1f\x8b"):

@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import blake2b
 from itertools import compress, islice
 from pathlib import Path
@@ -29,12 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.formats import input_format, table_cells
+from isoglot.data.formats import TABLES, input_format, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list, matches
-from isoglot.data.readers import match_pattern
-from isoglot.data.readers.jsonl import read_jsonl
-from isoglot.data.readers.translations import read_tmx
+from isoglot.data.readers import match_pattern, read
 
 BLOCK = 4096  # groups compared at a time
 
@@ -53,25 +52,16 @@ def select_languages(
     """
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
-    untouched: dict[tuple[str, ...], bool] = {}
-    last: tuple[str, ...] = ()  # readers give the groups of a file one tuple, so most need no look-up
+    is_whole = cache(lambda codes: all(matches(code, wanted) for code in codes))
     for group in groups:
-        if group.langs is last and not group.hard_langs:
-            yield group
-            continue
-        codes = group.langs + group.hard_langs
-        if codes not in untouched:
-            untouched[codes] = all(matches(code, wanted) for code in codes)
         reduced = group
-        if not untouched[codes]:
+        if not is_whole(group.langs + group.hard_langs):
             texts, langs = _match(group.texts, group.langs, wanted)
             hard, hard_langs = _match(group.hard_negatives, group.hard_langs, wanted)
             reduced = replace(group, texts=texts, langs=langs, hard_negatives=hard, hard_langs=hard_langs)
         if len(reduced.texts) < min(2, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
-        if reduced is group and len(group.texts) >= 2:
-            last = group.langs
         counts["shortened"] += len(reduced.texts) < len(group.texts)
         yield reduced
 
@@ -97,8 +87,8 @@ def deduplicate(
 def _match(
     texts: Sequence[str], codes: Sequence[str], wanted: frozenset[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    chosen = [matches(code, wanted) for code in codes]
-    return tuple(compress(texts, chosen)), tuple(compress(codes, chosen))
+    mask = [matches(code, wanted) for code in codes]
+    return tuple(compress(texts, mask)), tuple(compress(codes, mask))
 
 
 def _hash_group(group: Group) -> int:
@@ -132,12 +122,11 @@ def test_sentences(paths: str | Path | Iterable[str | Path]) -> frozenset[str]:
     """The normalised sentences of test files, given as names, patterns (`test/*.txt`) or folders with all below them.
 
     Files are plain text, one sentence per line or several with tabs between them, CSV or workbooks, of which every cell
-    counts, or JSON lines, Parquet or TMX as their readers take them; any may be compressed; blank lines are skipped.
-    Hidden files and folders are not read. Raises `CorpusError` for a pattern or folder without files, and for files
-    that cannot be read.
+    counts, or of any other format that has a reader; blank lines are skipped. Hidden files and folders are not read.
+    Raises `CorpusError` for a pattern or folder without files, and for files that cannot be read.
     """
-    given = [paths] if isinstance(paths, (str, Path)) else paths
-    return frozenset(normalise(text) for path in given for file in files_in(path) for text in _sentences(file))
+    several = [paths] if isinstance(paths, (str, Path)) else paths
+    return frozenset(normalise(text) for path in several for file in files_in(path) for text in _sentences(file))
 
 
 def files_in(path: str | Path) -> list[Path]:
@@ -146,9 +135,9 @@ def files_in(path: str | Path) -> list[Path]:
     A plain name stands for itself, whether or not there is such a file.
     """
     root = Path(path)
-    paths = None if root.exists() else match_pattern(root)
+    paths = match_pattern(root)
     if root.is_dir():
-        paths = sorted(file for file in root.rglob("*") if not f"/{file.relative_to(root).as_posix()}".count("/."))
+        paths = sorted(file for file in root.rglob("*") if "/." not in f"/{file.relative_to(root).as_posix()}")
     if paths is None:
         return [root]
     if not (files := [*filter(Path.is_file, paths)]):
@@ -158,12 +147,12 @@ def files_in(path: str | Path) -> list[Path]:
 
 def _sentences(path: Path) -> Iterator[str]:
     form = input_format(path)
-    if form in ("jsonl", "parquet", "tmx"):
-        for group in read_tmx(path) if form == "tmx" else read_jsonl(path):
-            yield from group.texts
-        return
-    for _, cells in table_cells(path):
-        yield from filter(str.strip, cells)
+    if form in ("lines", *TABLES):
+        for _, cells in table_cells(path):
+            yield from filter(str.strip, cells)
+    else:
+        for group in read(form, path):
+            yield from (*group.texts, *group.hard_negatives)
 
 
 def hash_sentence(text: str, language: str) -> bytes:
@@ -198,14 +187,14 @@ class Seen:
         """Add distinct values, each at the first free place from its own on; returns which are new."""
         table, mask = self._table, np.uint64(len(self._table) - 1)
         new = np.zeros(len(values), dtype=bool)
-        left = np.arange(len(values))
+        rest = np.arange(len(values))
         place = (values ^ (values >> np.uint64(32))) & mask
-        while len(left):
-            wanted, at = values[left], place[left]
+        while len(rest):
+            wanted, at = values[rest], place[rest]
             free = table[at] == 0
             table[at[free]] = wanted[free]  # of several values for one place, the last one is stored
             placed = free & (table[at] == wanted)
-            new[left[placed]] = True
-            left = left[table[at] != wanted]
-            place[left] = (place[left] + np.uint64(1)) & mask
+            new[rest[placed]] = True
+            rest = rest[table[at] != wanted]
+            place[rest] = (place[rest] + np.uint64(1)) & mask
         return new

@@ -27,7 +27,8 @@ from isoglot.data.documents import read_docx, read_html, read_markdown, read_sub
 from isoglot.data.files import atomic_write, collect, first_bytes, json_object, json_string, read_lines, suffix_of
 from isoglot.data.vectors import write_parquet
 
-_BREAKS = re.compile(r"[\t\r\n]")
+_BREAKS = re.compile(r"[\t\r\n\0]")
+_CARRIAGE_RETURN = re.compile("_x000D_\n?")  # as workbooks write it, and openpyxl leaves it
 _LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked
 _BLOCK = 4096  # rows of Parquet read at a time
 _ASIDE = ("id", "score")  # columns that are not sentences
@@ -63,13 +64,12 @@ def read_table(
 
     Raises `CorpusError` for a table without a header and a row below it, and for a row of another width.
     """
-    columns = columns or None
     rows = table_cells(path)
     line, first = next(rows, (1, []))
     header = [cell.strip() for cell in first]
     if (names := implied(first)) is not None:
         return [*names], _fit_rows(path, [*names], [*range(len(names))], chain([(line, first)], rows))
-    places = [place for place, name in enumerate(header) if columns is None or name in columns]
+    places = [place for place, name in enumerate(header) if not columns or name in columns]
     if not places:
         wanted = ", ".join(columns or ())
         raise CorpusError(f"has the columns {', '.join(header)}, and none is called {wanted}", file=path, line=line)
@@ -145,13 +145,13 @@ def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> It
 
 def text_column(names: Sequence[str], path: str | Path) -> int:
     """The place of the column with the sentences. Raises `CorpusError`, which lists the columns, if it is not clear."""
-    if "text" in names:
-        return names.index("text")
-    others = [place for place, name in enumerate(names) if name not in _ASIDE]
-    if len(others) != 1:
-        problem = f"has the columns {', '.join(names)}, and none is called text"
-        raise CorpusError(f"{problem}; choose one, as in --columns {names[others[0]] if others else 'NAME'}", file=path)
-    return others[0]
+    texts = [place for place, name in enumerate(names) if name == "text"]
+    places = texts or [place for place, name in enumerate(names) if name not in _ASIDE]
+    if len(places) != 1:
+        problem = f"has the columns {', '.join(names)}, and {len(texts) or 'none'} of them are text"
+        advice = names[places[0]] if places and not texts else "NAME"
+        raise CorpusError(f"{problem}; choose one, as in --columns {advice}", file=path)
+    return places[0]
 
 
 def table_cells(path: str | Path) -> Cells:
@@ -208,7 +208,7 @@ def _xlsx_cells(path: str | Path) -> Cells:
             width = 0
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
                 whole = (int(one) if isinstance(one, float) and one.is_integer() else one for one in row)
-                cells = ["" if cell is None else str(cell) for cell in whole]
+                cells = ["" if cell is None else _CARRIAGE_RETURN.sub("\n", str(cell)) for cell in whole]
                 while len(cells) > width and not cells[-1].strip():
                     del cells[-1]
                 if cells and any(map(str.strip, cells)):
@@ -246,7 +246,7 @@ def open_parquet(path: str | Path) -> Iterator[Any]:
 
 
 def one_line(text: str) -> str:
-    """The text with spaces for tabs and line ends."""
+    """The text with spaces for tabs, line ends and NUL, with which a file could not be read."""
     return _BREAKS.sub(" ", text)
 
 
@@ -256,8 +256,8 @@ def _texts(cells: Iterable[Any]) -> list[str]:
 
 def _csv_line(row: Mapping[str, Any]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(_texts(row.values()))  # cells with this line end are quoted
-    return line.getvalue()[:-1]
+    csv.writer(line, lineterminator="\r\n").writerow(_texts(row.values()))  # cells with a part of it are quoted
+    return line.getvalue()[:-2].replace("\0", " ")
 
 
 def _json_line(row: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from isoglot.core.numbers import fits
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
 
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
+Row: TypeAlias = Mapping[str, Any]
 
 # Names of columns that specify the role of a sentence, not its language: queries, positives, hard negatives.
 _ROLES = (
@@ -27,6 +28,7 @@ _ROLES = (
     ("anchor", "positive", "negative"),
     ("sentence1", "sentence2", ""),
     ("premise", "hypothesis", ""),
+    ("text", "translation", ""),
     ("text", "", ""),
     ("sentence", "", ""),
 )
@@ -99,7 +101,7 @@ def groups_of(
     columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
-    return RowReader(codes, columns, hard, skipped).read(data if rows is None else rows)
+    return _read_rows(data if rows is None else rows, codes, columns, hard, skipped)
 
 
 def short_row(groups: Iterable[Group]) -> int:
@@ -111,20 +113,20 @@ def digest_of(groups: Iterable[Group]) -> str:
     """Changes when any group does."""
     checksum = blake2b(digest_size=16)
     for group in groups:
-        extras = sorted(group.extras.items())
-        state = (group.texts, group.langs, group.key, group.hard_negatives, group.hard_langs, extras)
-        checksum.update(repr(state).encode("utf-8", "surrogatepass"))
+        sides = (group.texts, group.langs, group.key, group.hard_negatives, group.hard_langs)
+        checksum.update(repr((*sides, sorted(group.extras.items()))).encode("utf-8", "surrogatepass"))
     return checksum.hexdigest()
 
 
-def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: Counter[str] | None = None) -> Group:
+def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] | None = None) -> Group:
     """The group of one row, in one of these shapes, which are recognized by their keys.
 
         {"eng": "Hello.", "deu": "Hallo.", "score": 1.2}                      translations; numbers become extras
         {"translation": {"en": "Hello.", "de": "Hallo."}}                     the same, as OPUS writes it
         {"texts": [...], "langs": [...], "key": "...", "hard_negatives": [...], "hard_langs": [...], "extras": {...}}
         {"query": "...", "pos": [...], "neg": [...]}, {"anchor": ..., "positive": ..., "negative": ...}
-        {"source": ..., "target": ...}, {"sentence1": ..., "sentence2": ..., "label": 1}, {"text": "..."}
+        {"source": ..., "target": ...}, {"sentence1": ..., "sentence2": ..., "label": 1}
+        {"text": "..."}, {"text": "...", "language": "eng", "translation": "...", "translation_language": "deu"}
 
     `languages` are language codes of the sentences without one, in their order, or one code for all; hard negatives
     have that of the positive. A null or blank sentence is left out; so is, if `skipped` counts them, a sentence in an
@@ -134,9 +136,13 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
     if "texts" in row:
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
             return plain
-        group = _written_out(row, languages, skipped)
+        if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
+            raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
+        texts = _pair_codes(row, "texts", "langs", languages, skipped)
+        hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
+        group = Group(*unzip(texts), _key(row), *unzip(hard), _extras(row.get("extras") or {}))
     elif roles := roles_in(row):
-        group = _read_roles(row, roles, languages)
+        group = _read_roles(row, roles, languages, skipped)
     else:
         if "translation" in row:
             if not isinstance(row["translation"], Mapping):
@@ -179,63 +185,52 @@ def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-@dataclass(frozen=True)
-class RowReader:
-    """Makes the groups of rows in memory.
-
-    codes     languages of the sentences of a row, in their order; of columns named by language, only these are read
-    columns   names of the columns that are read, with their languages; empty: all
-    negatives the same of those that contain hard negatives
-    skipped   counts sentences in unknown languages, which are left out; None: such a sentence is an error
-    """
-
-    codes: Sequence[str]
-    columns: Mapping[str, str]
-    negatives: Mapping[str, str]
-    skipped: Counter[str] | None
-
-    def read(self, data: Iterable[Any]) -> Iterator[Group]:
-        """The groups with text; an error names the row, counted from 1."""
-        codes_by_count: dict[int, tuple[str, ...]] = {}  # of plain tuples, which mostly have one length
-        for number, item in enumerate(data, 1):
-            try:
-                if isinstance(item, Group):
-                    group = _convert_codes(item)
-                elif isinstance(item, Mapping):
-                    row = {name: _plain(value) for name, value in item.items()}
-                    group = self.read_columns(row) if self.columns or self.negatives else self.read_row(row)
-                else:
-                    texts = _texts(item, number)
-                    if len(texts) not in codes_by_count:
-                        codes_by_count[len(texts)] = _codes(self.codes, len(texts))
-                    group = Group(texts, codes_by_count[len(texts)])
-            except CorpusError as error:
-                raise CorpusError(f"row {number} of data: {error}") from None
-            if group.texts:
-                yield group
-
-    def read_row(self, row: Mapping[str, Any]) -> Group:
-        """The group of a row by `group_of`, with the sentences in the languages of `codes` only, if there are any."""
-        group = group_of(row, self.codes, skipped=self.skipped)
-        if not self.codes or all(matches(code, self.codes) for code in group.langs):
-            return group
-        pairs = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], self.codes)]
-        if not pairs:
-            raise CorpusError(f"contains no text in {', '.join(self.codes)}; remove it")
-        return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
-
-    def read_columns(self, row: Mapping[str, Any]) -> Group:
-        """The group of the columns that are named; without any, of all but those of the hard negatives."""
-        negatives = unzip(_select_cells(row, self.negatives))
-        if not self.columns:
-            group = group_of({name: value for name, value in row.items() if name not in self.negatives})
-            return replace(group, hard_negatives=negatives[0], hard_langs=negatives[1])
-        if not (texts := _select_cells(row, self.columns)):
-            raise CorpusError("contains no text in any language; remove it")
-        return Group(*unzip(texts), "", *negatives)
+def _read_rows(
+    data: Any, codes: Sequence[str], columns: Mapping[str, str], hard: Mapping[str, str], skipped: Counter[str] | None
+) -> Iterator[Group]:
+    """The groups with text; an error names the row, counted from 1. The arguments are those of `groups_of`."""
+    codes_by_count: dict[int, tuple[str, ...]] = {}  # of plain tuples, which mostly have one length
+    for number, item in enumerate(data, 1):
+        try:
+            if isinstance(item, Group):
+                group = _convert_codes(item)
+            elif isinstance(item, Mapping):
+                row = {name: _plain(value) for name, value in item.items()}
+                group = _read_columns(row, columns, hard) if columns or hard else _read_row(row, codes, skipped)
+            else:
+                texts = _texts(item, number)
+                if len(texts) not in codes_by_count:
+                    codes_by_count[len(texts)] = _codes(codes, len(texts))
+                group = Group(texts, codes_by_count[len(texts)])
+        except CorpusError as error:
+            raise CorpusError(f"row {number} of data: {error}") from None
+        if group.texts:
+            yield group
 
 
-def _select_cells(row: Mapping[str, Any], columns: Mapping[str, str]) -> list[tuple[str, str]]:
+def _read_row(row: Row, codes: Sequence[str], skipped: Counter[str] | None) -> Group:
+    """The group of a row by `group_of`, with the sentences in the languages of `codes` only, if there are any."""
+    group = group_of(row, codes, skipped=skipped)
+    if not codes or all(matches(code, codes) for code in group.langs):
+        return group
+    pairs = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], codes)]
+    if not pairs:
+        raise CorpusError(f"contains no text in {', '.join(codes)}; remove it")
+    return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
+
+
+def _read_columns(row: Row, columns: Mapping[str, str], negatives: Mapping[str, str]) -> Group:
+    """The group of the columns that are named; without any, of all but those of the hard negatives."""
+    hard = unzip(_select_cells(row, negatives))
+    if not columns:
+        group = group_of({name: value for name, value in row.items() if name not in negatives})
+        return replace(group, hard_negatives=hard[0], hard_langs=hard[1])
+    if not (texts := _select_cells(row, columns)):
+        raise CorpusError("contains no text in any language; remove it")
+    return Group(*unzip(texts), "", *hard)
+
+
+def _select_cells(row: Row, columns: Mapping[str, str]) -> list[tuple[str, str]]:
     """The sentences of some columns, each with the language of its column."""
     if missing := [name for name in columns if name not in row]:
         raise CorpusError(f"has no column {missing[0]!r}; the columns are {', '.join(map(repr, row))}")
@@ -264,7 +259,7 @@ def _texts(item: Any, number: int) -> tuple[str, ...]:
     return texts
 
 
-def _plain_row(row: Mapping[str, Any]) -> Group | None:
+def _plain_row(row: Row) -> Group | None:
     """Fast path: the group of a row with known languages and no blank sentence; None for any other row."""
     texts, langs = row["texts"], row["langs"]
     try:
@@ -284,16 +279,8 @@ def _convert(langs: tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(map(canonical, langs))
 
 
-def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
-    if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
-        raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
-    texts = _pair_codes(row, "texts", "langs", languages, skipped)
-    hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
-    return Group(*unzip(texts), str(row.get("key") or ""), *unzip(hard), _extras(row.get("extras") or {}))
-
-
 def _pair_codes(
-    row: Mapping[str, Any], name: str, langs: str, languages: Sequence[str], skipped: Counter[str] | None
+    row: Row, name: str, langs: str, languages: Sequence[str], skipped: Counter[str] | None
 ) -> list[tuple[str, str]]:
     texts = _sentences(row, name)
     codes: Sequence[str | None] = [canonical_or_skip(code, skipped) for code in _sentences(row, langs)]
@@ -304,10 +291,18 @@ def _pair_codes(
     return [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
 
 
-_MINED_IDS = ("source_id", "target_id")  # of `isoglot mine --write-ids`: names or numbers of lines
+def _key(row: Row) -> str:
+    return "" if row.get("key") is None else str(row["key"])
 
 
-def _read_roles(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
+# Keys that may be numbers and are no extras: the group's, and those of `isoglot mine --write-ids`.
+_NAMES = ("key", "source_id", "target_id")
+
+
+def _read_roles(row: Row, roles: Sequence[str], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
+    if roles[0] == "text" and row.get("language"):
+        names = [str(row.get(name) or UNKNOWN) for name in ("language", "translation_language")[: 1 + bool(roles[1])]]
+        languages = [canonical_or_skip(name, skipped) or "" for name in names]
     first, others = (list(_sentences(row, name)) for name in roles[:2])
     if roles[1] and not (first and others):  # a null sentence still consumes its language code
         missing = [""] * max(1, len(languages) - len(first or others))
@@ -315,27 +310,26 @@ def _read_roles(row: Mapping[str, Any], roles: Sequence[str], languages: Sequenc
     texts = first + others
     hard = [text for text in _sentences(row, roles[2]) if text.strip()]
     codes = _codes(languages, len(texts))
-    pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
-    of_hard = codes[len(first) :] or codes  # a hard negative has the language of the positive
-    numbers = {name: value for name, value in row.items() if isinstance(value, (int, float)) and name not in _MINED_IDS}
+    pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
+    hard_codes = _codes((codes[len(first) :] or codes)[:1], len(hard))  # those of the positive
+    numbers = {name: value for name, value in row.items() if isinstance(value, (int, float)) and name not in _NAMES}
     extras = {name: _number(value, name) for name, value in numbers.items()}
-    return Group(*unzip(pairs), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
+    return Group(*unzip(pairs), _key(row), tuple(hard), hard_codes, extras)
 
 
-def _read_languages(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
+def _read_languages(row: Row, skipped: Counter[str] | None) -> Group:
     texts: list[tuple[str, str]] = []
     numbers: dict[str, float] = {}
-    for name, value in row.items():
-        if name in _MINED_IDS:
-            continue
+    cells = {name: value for name, value in row.items() if name not in _NAMES and value is not None}
+    for name, value in cells.items():
         if isinstance(value, (int, float)):
             numbers[name] = _number(value, name)
-        elif isinstance(value, str) and name != "key":
+        elif isinstance(value, str):
             code = canonical_or_skip(name, skipped) if value.strip() else canonical(name)
             texts += [(value, code)] if code and value.strip() else []
-        elif value is not None and name != "key":
+        else:
             raise CorpusError(f"{name!r} contains {_kind(value)} where a sentence is expected")
-    return Group(*unzip(texts), str(row.get("key") or ""), extras=numbers)
+    return Group(*unzip(texts), _key(row), extras=numbers)
 
 
 def _codes(codes: Sequence[str], count: int) -> tuple[str, ...]:
@@ -347,7 +341,7 @@ def _codes(codes: Sequence[str], count: int) -> tuple[str, ...]:
     return (codes[0] if codes else UNKNOWN,) * count
 
 
-def _sentences(row: Mapping[str, Any], name: str) -> Sequence[str]:
+def _sentences(row: Row, name: str) -> Sequence[str]:
     value = row.get(name)
     if value is None:
         return []

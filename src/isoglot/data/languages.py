@@ -59,8 +59,7 @@ def canonical(code: str, *, file: str | Path | None = None, line: int | None = N
 
     Raises `CorpusError` for an unknown language, with the nearest known codes and, if passed, with file and line.
     """
-    language = _language_code(code)
-    if language is None:
+    if (language := _language_code(code)) is None:
         problem = f"unknown language {quote(code, most=40)}: {_advice(code[:LONGEST_CODE])}"
         raise CorpusError(problem, file=file, line=line)
     return language
@@ -207,10 +206,11 @@ def english_name(code: str) -> str:
 
 @lru_cache(maxsize=1024)
 def tag(code: str | None) -> str | None:
-    """The BCP 47 tag of a language code of any system, for the attribute `lang` of HTML; None if it is unknown."""
-    if code is None or not is_language(code):
+    """The BCP 47 tag of a language code of any system, as HTML and TMX have them; None if it is unknown."""
+    ours = canonical(code) if code is not None and is_language(code) else UNKNOWN
+    if ours == UNKNOWN:
         return None
-    from langcodes import Language
+    from langcodes import standardize_tag
 
-    language_tag = str(Language.get(code).to_tag())
-    return language_tag if language_tag != "und" else None
+    theirs = standardize_tag(ours)  # of hbs, that of Serbian
+    return theirs if canonical(theirs) == ours else ours.replace("_", "-")

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from isoglot.data.files import atomic_write
 from isoglot.data.formats import one_line
-from isoglot.data.languages import canonical
+from isoglot.data.languages import UNKNOWN, canonical, tag
 
 ALL = "*all*"  # the source language of a memory in which any language may be the source
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -48,25 +48,17 @@ def tmx_writer(path: str | Path, *, source: str = ALL) -> Iterator[Callable[[Pro
         stream.write(f"<tu{key}>")
         for name, value in properties.items():
             if name != "tuid":
-                stream.write(f"<prop type={quoteattr(name)}>{_xml(value)}</prop>")
+                stream.write(f"<prop type={quoteattr(name)}>{escape(_clean(value))}</prop>")
         for code, text in sentences:
-            stream.write(f"<tuv xml:lang={quoteattr(_tag(code))}><seg>{_xml(text)}</seg></tuv>")
+            stream.write(
+                f"<tuv xml:lang={quoteattr(tag(canonical(code)) or UNKNOWN)}><seg>{escape(_clean(text))}</seg></tuv>"
+            )
         stream.write("</tu>\n")
 
     with atomic_write(Path(path)) as stream:
-        stream.write(_HEADER.format(source=quoteattr(source if source == ALL else _tag(source))))
+        stream.write(_HEADER.format(source=quoteattr(source if source == ALL else tag(canonical(source)) or UNKNOWN)))
         yield write
         stream.write("</body>\n</tmx>\n")
-
-
-def _tag(code: str) -> str:
-    from langcodes import standardize_tag
-
-    return standardize_tag(canonical(code))
-
-
-def _xml(text: str) -> str:
-    return escape(_clean(text))
 
 
 def _clean(text: str) -> str:

@@ -46,9 +46,10 @@ def read_events(
     events: list[Event] = []
     parser = _make_parser(path, events)
     depth = size = fed = 0
-    for block in _cut(blocks or read_blocks(path, keep_bom=True)):
-        problem = _parse(parser, block, path)
-        fed += len(block)
+    blocks = blocks or read_blocks(path, keep_bom=True)
+    for piece in (block[start : start + _PIECE] for block in blocks for start in range(0, len(block), _PIECE)):
+        problem = _parse(parser, piece, path)
+        fed += len(piece)
         if problem is None and fed - max(parser.CurrentByteIndex, 0) > LONGEST_TEXT:
             what = f"a tag or comment of more than {LONGEST_TEXT >> 20} MiB; fix the file"
             problem = CorpusError(what, file=path, line=parser.CurrentLineNumber)
@@ -111,10 +112,6 @@ def _parse(parser: Any, block: bytes, path: str | Path) -> CorpusError | None:
         advice = "UTF-8, UTF-16 or one of one byte for each character; convert the file to UTF-8"
         return CorpusError(f"declares an encoding that is not {advice}", file=path, line=1)
     return None
-
-
-def _cut(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    return (block[start : start + _PIECE] for block in blocks for start in range(0, len(block), _PIECE))
 
 
 def read_elements(

@@ -224,8 +224,8 @@ def _parse_articles(
 
 
 def _articles(dump: Dump) -> Iterator[Page]:
-    all_pages = pages(dump, lambda _message: None)  # the pass over redirects has reported that it is truncated
-    return (page for page in all_pages if page.namespace == 0 and page.redirect is None)
+    # The pass over redirects has reported that the dump is truncated.
+    return (page for page in pages(dump, lambda _message: None) if page.namespace == 0 and page.redirect is None)
 
 
 def _add_progress(progress: Progress, before: int, total: int, done: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.wikipedia.dump import until_cut
-from isoglot.wikipedia.titles import Names, make_key, normal
+from isoglot.wikipedia.titles import SECOND, Names, make_key, normal
 
 HOPS = 8  # of redirects to redirects
 
@@ -151,7 +151,7 @@ def entity_lines(lines: Sequence[tuple[int, str]], path: Path, wikis: Mapping[st
 
     Raises `CorpusError` for a line of the dump `path` that is not the JSON of an entity.
     """
-    sites = {f"{wiki.replace('-', '_')}wiki": names for wiki, names in wikis.items()}
+    sites = {f"{SECOND.get(wiki, wiki).replace('-', '_')}wiki": names for wiki, names in wikis.items()}
     marks = [f'"{site}"' for site in sites]
     entities = []
     for number, text in lines:

@@ -22,6 +22,8 @@ from isoglot.data.languages import WIKIPEDIAS, canonical
 WIKIS = frozenset((Path(__file__).parent / "wikis.txt").read_text(encoding="utf-8").split())
 # Codes of Wikipedias that are not the ISO 639 codes of their language.
 _NOT_ISO = {**WIKIPEDIAS, "als": "gsw", "nrm": "nrf"}
+# Those whose language has another Wikipedia too, by their names in Wikidata.
+SECOND = {name: name for name in ("simple", "be-x-old", "map-bms", "roa-tara")} | {"be-tarask": "be-x-old"}
 _PROJECTS = """
     b c commons d doi dbdump m mail mediawikiwiki meta metawikipedia mw n nost oldwikisource outreach phab q rev s
     species toollabs v voy w wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource wikispecies
@@ -59,7 +61,7 @@ def make_key(code: str, *, file: str | Path | None = None, line: int | None = No
     Raises `CorpusError` for an unknown language.
     """
     wiki = code.strip().lower().replace("_", "-")
-    return wiki if wiki in _NOT_ISO else canonical(code, file=file, line=line)
+    return SECOND.get(wiki) or _NOT_ISO.get(wiki) or canonical(code, file=file, line=line)
 
 
 def resolve(link: str, names: Names) -> tuple[str, str]:

@@ -93,7 +93,12 @@ def test_a_split_of_a_table(tmp_path):
     rows = [f"{split}\t{p}\t{h}\t{WORDS[label]}\n" for split in ("train", "dev") for p, h, label in PAIRS]
     (tmp_path / "AllNLI.tsv").write_text("split\tsentence1\tsentence2\tlabel\n" + "".join(rows))
     assert read(tmp_path / "AllNLI.tsv") == EXPECTED
-    assert read(tmp_path / "AllNLI.tsv", split="test") == []
+    items = [dict(zip(("split", "s1", "s2", "label"), row.strip().split("\t"), strict=True)) for row in rows]
+    (tmp_path / "AllNLI.jsonl").write_text("\n".join(map(json.dumps, items)))
+    assert read(tmp_path / "AllNLI.jsonl") == EXPECTED
+    for name in ("AllNLI.tsv", "AllNLI.jsonl"):
+        with pytest.raises(CorpusError, match="no row of this split"):
+            read(tmp_path / name, split="test")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from isoglot.core.errors import CorpusError
 from isoglot.data.formats import read_texts
 from isoglot.data.groups import Group
 from isoglot.data.readers import read, read_tmx, reader_of
+from isoglot.data.readers.files import read_files
 from isoglot.index import read_sentences
 
 HEAD = (
@@ -149,6 +150,11 @@ def test_pairs_of_po_and_xliff(tmp_path):
     assert pairs_of(first) == [boats]
     assert pairs_of(second) == [boats, ("It sails.", "Es fährt.")]
     assert [group.langs for group in read("xliff", first)] == [("eng", "deu")]
+    copied = XLIFF_2.replace("<segment", '<segment state="initial"').replace("Es fährt.", "It sails.")
+    assert pairs_of(saved(tmp_path / "c.xliff", copied)) == [boats]
+    assert pairs_of(saved(tmp_path / "b.po", PO.replace("The red boat", "The\u2028red boat"))) == pairs_of(po)
+    named = saved(tmp_path / "c.po", PO.replace("Language: de", "X-Generator: a"))
+    assert [group.langs for group in read_files([named], languages=["en", "de"])] == [("eng", "deu")] * 3
     for path in (po, first, second):
         sentence = next(read_sentences(str(path)))
         assert (sentence.text, sentence.language, sentence.translation) == (boats[0], "eng", boats[1])

@@ -16,6 +16,13 @@ TSV = [
     ("en\tde\n\t \n", ":2: contains no text in any language"),
     ("score\ten\nhigh\tHi\n", ":2: the score 'high' is not a number"),
     ("en\tde\n", ": contains a header and no text below it"),
+    ("ID\ten\tde\n17\tHi\tHallo\n", ":2: the column ID would be Indonesian, and contains ids such as '17'"),
+]
+OPTIONS = [
+    ("de\ten\nHallo\tHi\n", {"languages": "en,de"}, "1: .*deu, eng, and `languages` in another order"),
+    ("a\tb\nHi\tHallo\n", {"columns": {"a": "en", "c": "de"}}, "1: has no column 'c'"),
+    ("a\tb\nHi\tHallo\n", {"columns": {"a": "en", "b": "de"}, "languages": "en,fr"}, "`columns` are in eng, deu, but"),
+    ("a\tb\nHi\tHallo\n", {"columns": {"a": "text", "b": "text"}}, "1: two columns have the same name: text, text"),
 ]
 JSONL = [
     ('{"en": "Hi"', "is not JSON"),
@@ -136,6 +143,7 @@ XNLI_OPTIONS = [
 XNLI_FILES = {f"dev-{code}.tsv": "a\tb\tentailment\nc\td\tneutral\n" for code in ("de", "en")}
 ROWS = [  # reader, options, the path that is read, files, what is said after the folder
     *(("tsv", {}, "a.tsv", {"a.tsv": text}, f"a.tsv{message}") for text, message in TSV),
+    *(("tsv", options, "a.tsv", {"a.tsv": text}, f"a.tsv:.*{message}") for text, options, message in OPTIONS),
     ("tsv", {"languages": "en,xx"}, "a.tsv", {"a.tsv": "a\tb\n"}, r"a\.tsv: unknown language 'xx'"),
     *(
         ("jsonl", {}, "a.jsonl", {"a.jsonl": f'{{"en": "Hi 😀", "de": "a"}}\n{line}\n'}, f"jsonl:2: .*{message}")

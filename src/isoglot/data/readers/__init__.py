@@ -67,8 +67,8 @@ def files_of(path: str | Path) -> list[Path]:
 
 
 def match_pattern(path: Path) -> list[Path] | None:
-    """The files and folders that match a path with `*`, `?` or `[`, sorted; None for a path without these."""
-    if not any(mark in str(path) for mark in "*?["):
+    """The files and folders that match a path with `*`, `?` or `[`, sorted; None for a name, which may have these."""
+    if path.exists() or not any(mark in str(path) for mark in "*?["):
         return None
     anchor = Path(path.anchor)
     return sorted(anchor.glob(str(path.relative_to(anchor))))

@@ -32,8 +32,7 @@ def read_sentences(
     A blank line is an error, or with `skip_empty` left out and counted in `counts["empty"]`.
     """
     languages = (canonical(language, file=path),)
-    texts = read_texts(path) if input_format(path) in DOCUMENTS else read_lines(path)
-    for number, text in texts:
+    for number, text in read_texts(path) if input_format(path) in DOCUMENTS else read_lines(path):
         if text.strip():
             yield Group((text,), languages)
         elif not skip_empty:

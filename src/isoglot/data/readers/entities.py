@@ -65,7 +65,7 @@ def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
 
     Raises `CorpusError` for a file that is missing, a line of other cells, or an id that comes twice.
     """
-    seen: set[str] = set()
+    names: set[str] = set()
     for number, text in read_lines(path):
         cells = text.split("\t")
         try:
@@ -74,9 +74,9 @@ def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
             links = -1
         if links < 0:
             raise CorpusError("a line must be: id, tab, number of links, tab, label", file=path, line=number)
-        if cells[0] in seen:
+        if cells[0] in names:
             raise CorpusError(f"duplicate entity {cells[0]!r}; remove one of the lines", file=path, line=number)
-        seen.add(cells[0])
+        names.add(cells[0])
         yield cells[0], links, cells[2]
 
 

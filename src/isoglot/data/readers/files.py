@@ -18,8 +18,9 @@ def read_files(
 ) -> Iterator[Group]:
     """The groups of the files, read by suffix; plain text is one group per line, without blank lines.
 
-    languages   languages of text files (one for all, or one for each), of the columns of TSV, and of JSONL sentences
-                without one. Default: those in the names of the files
+    languages   languages of text files (one for all, or one for each), of the columns of TSV, of messages and
+                translations of .po, and of JSONL sentences without one (one, or one for each of a row). Default: those
+                in the names of the files
     parallel    treat line i of all text files as translations
     skip_empty  False: a blank line of plain text is a group too
 
@@ -38,17 +39,16 @@ def read_files(
 
 def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_empty: bool) -> Iterator[Group]:
     reader = reader_of(file, default="lines")
-    if reader in (*TABLES, "folder") and languages:
+    if (reader in (*TABLES, "folder") and languages) or (reader == "po" and len(languages) == 2):
         return read(reader, file, languages=list(languages))
-    if reader in ("jsonl", "parquet") and language:
-        return read(reader, file, language=language)
+    if reader in ("jsonl", "parquet") and languages:
+        return read(reader, file, language=language or ",".join(languages))
     if reader in ("lines", *DOCUMENTS):
         return read(reader, file, language=_language(file, language, languages), skip_empty=skip_empty)
     return read(reader, file)
 
 
-def _language(file: Path, given: str | None, languages: Sequence[str]) -> str:
-    if languages and given is None:
+def _language(file: Path, code: str | None, languages: Sequence[str]) -> str:
+    if languages and code is None:
         raise CorpusError(f"got {len(languages)} languages; pass one for all files, or one for each", file=file)
-    code = given or language_in_name(file.name) or UNKNOWN
-    return canonical(code, file=file)
+    return canonical(code or language_in_name(file.name) or UNKNOWN, file=file)

@@ -24,13 +24,14 @@ def read_jsonl(
     on_unknown_language: OnUnknown = "error",
     counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
-    """One group per line, or row of a file named `.parquet`; `language` is that of sentences that come without one.
+    """One group per line, or row of a file named `.parquet`; `language` is that of sentences that come without one, or
+    with commas those of the sentences of a row.
 
     With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Raises
     `CorpusError` for a line that is blank, no JSON object, of no known shape, with an unknown language, or with a
     number that is not finite.
     """
-    codes = canonical_list([language], file=path)
+    codes = canonical_list(language, file=path)
     if codes == (UNKNOWN,) and input_format(path) == "parquet":  # both sides of mined pairs are in the metadata
         codes = canonical_list(parquet_metadata(path, "isoglot.languages") or UNKNOWN, file=path)
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
@@ -53,8 +54,8 @@ def json_line(group: Group) -> str:
     """The line of a group, with its line end."""
     item: dict[str, Any] = {"texts": group.texts, "langs": group.langs}
     item |= {"key": group.key} if group.key else {}
-    if group.hard_negatives:
-        item |= {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
+    hard = {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
+    item |= hard if group.hard_negatives else {}
     item |= {"extras": dict(group.extras)} if group.extras else {}
     return json.dumps(item, ensure_ascii=False) + "\n"
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from isoglot.core.errors import CorpusError, quote
-from isoglot.data.files import locate, read_lines, without_compression
+from isoglot.data.files import locate, read_lines, suffix_of
 from isoglot.data.formats import read_records, read_table, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
@@ -71,11 +71,11 @@ def read_nli(
     entailment.
 
     With `labelled`: a pair (premise, hypothesis) a row, without a key, with the number `label`; the module documents
-    the layouts. Of a table with a column `split` (AllNLI), only that split is read; of a folder, its files. Undecided
-    rows are counted in `counts["undecided"]`. With `mode = "triplets"` these become a pair (premise, entailment) for
-    each entailment, keyed as above, with the last contradiction of the premise as hard negative; entailments of a
-    premise without a contradiction are left out and counted in `counts["without contradiction"]`. The file is then read
-    twice, and one contradiction per premise is in memory.
+    the layouts. Of rows with a `split` (AllNLI), only that split is read; of a folder, its files. Undecided rows are
+    counted in `counts["undecided"]`. With `mode = "triplets"` these become a pair (premise, entailment) for each
+    entailment, keyed as above, with the last contradiction of the premise as hard negative; entailments of a premise
+    without a contradiction are left out and counted in `counts["without contradiction"]`. The file is then read twice,
+    and one contradiction per premise is in memory. A file without a row to read is an error.
     """
     code = canonical(language, file=path)
     if mode == "triplets" and not labelled:
@@ -174,8 +174,11 @@ def _draw_groups(
             raise CorpusError("no contradiction to use as hard negative; pass a file with contradictions", file=file)
         draw = replace(draw, contradictions=contradictions, others=[*contradictions.values()])
     make = {"pairs": draw.pairs, "groups": draw.groups, "triplets": draw.triplets}[mode]
+    row = None
     for row in read(draw.counts):
         yield from make(row)
+    if row is None:
+        raise CorpusError("contains no row of this split with a label", file=file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +269,7 @@ def _read_rows(
     as mSimCSE's code does. Rows without a decided label, and blank ones with `skip_empty`, are counted.
     """
     advice = "remove the row" if len(files) == 1 else f"remove the row in all languages{SKIPPING}"
-    for lines in _align(files, [_read_labelled(file, split, labels) for file in files]):
+    for lines in _align(files, [_parse_labels(file, split, labels) for file in files]):
         number, _, _, label = lines[-1]
         for (line, premise, hypothesis, other), file in zip(lines, files, strict=True):
             if other != label:
@@ -286,7 +289,7 @@ def _read_rows(
         yield _Row(sides[0], sides[1], label)
 
 
-def _read_labelled(path: Path, split: str, labels: Path | None) -> Iterator[tuple[int, str, str, int | None]]:
+def _parse_labels(path: Path, split: str, labels: Path | None) -> Iterator[tuple[int, str, str, int | None]]:
     """Line, premise, hypothesis and label of each row: 0 entailment, 1 neutral, 2 contradiction, None undecided."""
     for line, premise, hypothesis, name in _read_cells(path, split, labels):
         if (label := name.strip().lower()) not in LABELS:
@@ -300,8 +303,10 @@ def _read_cells(path: Path, split: str, labels: Path | None) -> Iterator[tuple[i
         files = [locate(path, name) or path / name for name in (f"s1.{split}", f"s2.{split}", f"labels.{split}")]
         for (line, premise), (_, hypothesis), (_, label) in _align(files, map(read_lines, files)):
             yield line, premise, hypothesis, label
-    elif without_compression(path.name).endswith((".jsonl", ".json")):
+    elif suffix_of(path) in (".jsonl", ".json"):
         for line, item in read_records(path):
+            if item.get("split", split) != split:
+                continue
             values = [item[name] for name in _find_columns([*item], path, line)]
             if any(isinstance(value, dict | list) for value in values):
                 raise CorpusError("contains a JSON dict or list for a sentence or a label", file=path, line=line)

@@ -67,6 +67,7 @@ def _sentence(version: Element, skipped: Counter[str] | None) -> tuple[str, str]
 
 _XLIFF_CODE = {*_TMX_CODE, "sub"}
 _UNITS = ("trans-unit", "segment")  # of 1.2 and of 2.x
+_UNTRANSLATED = {"new", "needs-translation", "initial"}  # states in which tools enter the source as the target
 _LANGUAGES = {"file": ("source-language", "target-language"), "xliff": ("srcLang", "trgLang")}
 
 
@@ -85,7 +86,8 @@ def read_xliff(path: str | Path, *, counts: Counter[str] | None = None) -> Itera
             continue
         number += 1
         source, target = (" ".join(text_of(element.find(side), _XLIFF_CODE).split()) for side in ("source", "target"))
-        if not source or not target:
+        states = {part.get("state") for part in (element, *element.findall("target"))}
+        if not source or not target or (source == target and states & _UNTRANSLATED):
             counts["untranslated"] += 1
             continue
         if not all(languages):
@@ -115,7 +117,7 @@ def read_po(
     with naming_extras():
         import polib
     counts = Counter() if counts is None else counts
-    text = "".join(f"{line}\n" for _, line in read_lines(path))
+    text = "".join(f"{' '.join(line.splitlines())}\n" for _, line in read_lines(path))  # polib splits at U+2028 too
     try:
         entries = polib.pofile(text)
     except (OSError, ValueError, IndexError) as error:

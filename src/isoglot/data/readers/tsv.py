@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError, quote
 from isoglot.core.numbers import finite
 from isoglot.data.formats import read_table
-from isoglot.data.groups import Group, group_of, roles_in
+from isoglot.data.groups import Group, group_of, roles_in, unzip
 from isoglot.data.languages import OnUnknown, canonical, header_languages
 
-SCORE = "score"
-IGNORED = "_"
+SCORE, KEY, IGNORED = "score", "key", "_"
+_ASIDE = (SCORE, KEY, IGNORED)  # columns that are not sentences
 _NUMBERS = (SCORE, "label")
 
 
@@ -30,27 +31,33 @@ def read_tsv(
 
     A name that ends in `.csv` or `.xlsx` is that of a CSV file or a workbook (see `isoglot.data.formats`), any other
     that of TSV. The first line has the language of each column, by its code or English name, unless `languages` does
-    (then a first line that names the same ones is skipped). `score` becomes the extra of that name (mined pairs), `_`
-    is ignored. A first line may also have names such as `source` and `target` or `text`, as in `group_of`; then
-    `languages` are those of the sentences. `columns` are the columns that are read, with their language or one of these
-    names: `{"english": "en"}`.
+    (then a first line that names the same ones is skipped). `score` becomes the extra of that name (mined pairs), `key`
+    is that of the group, `_` is ignored. A first line may also have names such as `source` and `target` or `text`, as
+    in `group_of`; then `languages` are those of the sentences. `columns` are the columns that are read, with their
+    language or one of these names: `{"english": "en"}`.
     With `on_unknown_language = "skip"`, columns whose names are not known languages are left out and counted. Raises
-    `CorpusError` for a header that names no languages, a row with another number of columns, a score that is not a
-    finite number, and a row without any text.
+    `CorpusError` for a header that names no languages, or `languages` in another order, a missing column, a row with
+    another number of columns, ids where Indonesian is expected, a score that is not a finite number, and a row without
+    any text.
     """
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
-    given = languages.split(",") if isinstance(languages, str) else None if languages is None else [*languages]
-    codes = None if given is None else _columns(given, path, None)
-
-    def infer(first: list[str]) -> Sequence[str] | None:
-        header = columns or codes is None or roles_in(first) or _names_columns(first, codes)
-        return None if header else codes
-
-    names, rows = read_table(path, columns, implied=infer)
+    names = languages.split(",") if isinstance(languages, str) else [*(languages or ())]
+    codes = None if languages is None else _columns(names, path, None)
+    names, rows = read_table(path, columns, implied=lambda first: None if columns else _implied(first, codes, path))
+    if missing := [name for name, role in (columns or {}).items() if role not in names]:
+        raise CorpusError(f"has no column {missing[0]!r}; correct `columns`", file=path, line=1)
     if not roles_in(names):
-        langs = codes if codes is not None and len(codes) == len(names) else _columns(names, path, 1, skipped)
-        yield from (_group(cells, langs, path, line) for line, cells in rows)
+        langs = _columns(names, path, 1, skipped)
+        if codes is not None and sorted(langs) != sorted(codes):
+            problem = f"`columns` are in {', '.join(langs)}, but `languages` in {', '.join(codes)}; leave these out"
+            raise CorpusError(problem, file=path)
+        line, cells = next(rows)
+        if codes is None and columns is None:
+            _check_id(names, cells, path, line)
+        yield from (_group(cells, langs, path, line) for line, cells in chain([(line, cells)], rows))
         return
+    if len(set(names)) < len(names):
+        raise CorpusError(f"two columns have the same name: {', '.join(names)}", file=path, line=1)
     for line, cells in rows:
         row: dict[str, Any] = dict(zip(names, cells, strict=True))
         row |= {name: _number(name, row[name], path, line) for name in _NUMBERS if row.get(name, "").strip()}
@@ -60,11 +67,30 @@ def read_tsv(
             raise CorpusError(str(error), file=path, line=line) from None
 
 
+def _implied(first: list[str], codes: tuple[str, ...] | None, path: str | Path) -> tuple[str, ...] | None:
+    """The languages that were passed, if the first row is not a header."""
+    if codes is None or roles_in(first):
+        return None
+    header = () if None in header_languages(first, _ASIDE) else _columns(first, path, 1)
+    if header != codes and sorted(header) == sorted(codes):
+        problem = f"the first line has the languages {', '.join(header)}, and `languages` in another order"
+        raise CorpusError(f"{problem}; pass them in the order of the columns", file=path, line=1)
+    return None if header == codes else codes
+
+
+def _check_id(names: Sequence[str], cells: Sequence[str], path: str | Path, line: int) -> None:
+    """Raise `CorpusError` if the first row has an id in the column `id`, which would be a sentence in Indonesian."""
+    for name, cell in zip(names, cells, strict=True):
+        if name.lower() == "id" and any(map(str.isdigit, cell)) and len(cell.split()) == 1:
+            problem = f"the column {name} would be Indonesian, and contains ids such as {quote(cell, most=40)}"
+            raise CorpusError(f"{problem}; call it _, or leave it out with `columns`", file=path, line=line)
+
+
 def _columns(
     names: Sequence[str], path: str | Path, line: int | None, skipped: Counter[str] | None = None
 ) -> tuple[str, ...]:
     columns = []
-    for name, column in zip(names, header_languages(names, (SCORE, IGNORED)), strict=True):
+    for name, column in zip(names, header_languages(names, _ASIDE), strict=True):
         if skipped is not None and column is None:
             skipped["columns in unknown languages"] += 1
             columns.append(IGNORED)
@@ -74,30 +100,22 @@ def _columns(
         except CorpusError as error:
             if line is None:
                 raise
-            problem = "the first line must contain the language of each column, and"
-            problem += f" {quote(name, most=40)} is not a language; the columns are "
-            problem += f"{quote(', '.join(names), quotes=False)}: choose some with the option `columns`"
-            problem += " (--columns english=en,german=de), or set `languages`, or add such a line"
+            problem = f"the first line must contain the language of each column, and {quote(name, most=40)} is not a "
+            problem += f"language; the columns are {quote(', '.join(names), quotes=False)}: choose some with the option"
+            problem += " `columns` (--columns english=en,german=de), or set `languages`, or add such a line"
             raise CorpusError(problem, file=path, line=line) from error
     return tuple(columns)
 
 
-def _names_columns(first: list[str], columns: tuple[str, ...]) -> bool:
-    try:
-        return _columns(first, "", None) == columns
-    except CorpusError:
-        return False
-
-
 def _group(cells: list[str], columns: tuple[str, ...], path: str | Path, line: int) -> Group:
-    if SCORE not in columns and IGNORED not in columns and all(map(str.strip, cells)):
+    if not any(name in columns for name in _ASIDE) and all(map(str.strip, cells)):
         return Group(tuple(cells), columns)
-    pairs = zip(cells, columns, strict=True)
-    sentences = [(cell, name) for cell, name in pairs if name not in (SCORE, IGNORED) and cell.strip()]
+    row = dict(zip(columns, cells, strict=True))
+    sentences = [(cell, name) for cell, name in zip(cells, columns, strict=True) if name not in _ASIDE and cell.strip()]
     if not sentences:
         raise CorpusError("contains no text in any language; remove the line", file=path, line=line)
-    scores = {SCORE: _number(SCORE, cells[columns.index(SCORE)], path, line)} if SCORE in columns else {}
-    return Group(tuple(cell for cell, _ in sentences), tuple(name for _, name in sentences), extras=scores)
+    scores = {SCORE: _number(SCORE, row[SCORE], path, line)} if SCORE in row else {}
+    return Group(*unzip(sentences), row.get(KEY, ""), extras=scores)
 
 
 def _number(name: str, cell: str, path: str | Path, line: int) -> float:

@@ -176,8 +176,8 @@ def read_manifest(text: str, file: str | Path) -> dict[str, Content]:
 
 def manifest(files: Mapping[str, Content]) -> str:
     """What `read_manifest` reads, one line for each file, sorted by path."""
-    rows = sorted(files.items())
-    return "".join(f"{content.sha256}\t{content.size}\t{content.lines}\t{path}\n" for path, content in rows)
+    lines = (f"{content.sha256}\t{content.size}\t{content.lines}\t{path}\n" for path, content in sorted(files.items()))
+    return "".join(lines)
 
 
 @cache

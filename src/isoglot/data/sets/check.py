@@ -45,7 +45,7 @@ def check(one: DataSet, data: Path) -> Finding:
     folder = data / one.name
     if not folder.is_dir():
         return Finding(one.name, "absent")
-    recorded, note = _get_expected(one, folder)
+    recorded, note = _find_record(one, folder)
     missing, wrong = count_files(one, folder)
     for path, content in recorded.items():
         if (file := locate(folder, path)) is None:
@@ -82,7 +82,7 @@ def present(one: DataSet, data: Path) -> str:
     if not folder.is_dir():
         return "no"
     try:
-        recorded, _ = _get_expected(one, folder)
+        recorded, _ = _find_record(one, folder)
     except CorpusError:
         return "part"
     if not recorded:
@@ -93,7 +93,7 @@ def present(one: DataSet, data: Path) -> str:
     return "yes" if presence == {True} else "part" if True in presence else "no"
 
 
-def _get_expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
+def _find_record(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
     if one.files:
         return one.files, ""
     lock = folder / LOCK

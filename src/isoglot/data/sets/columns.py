@@ -71,7 +71,7 @@ class Columns:
 
     def rows(self, table: Table, *, swap: bool = False) -> Iterator[Row]:
         """The rows of a table, which are checked."""
-        seen: dict[str, str] = {}
+        place_of_id: dict[str, str] = {}
         names = self.texts.split()
         for number, (place, other, cells) in enumerate(table, 1):
             label = self._label(cells.get(self.label), other if self.label == self.beside else place)
@@ -87,8 +87,8 @@ class Columns:
             key = str(number) if self.id == "#" else str(cells.get(self.id, ""))
             if self.id and not key.strip():
                 raise CorpusError(f"{place}: {self.id} is empty; restore it")
-            if self.id and seen.setdefault(key, place) != place:
-                raise CorpusError(f"{place}: the id {key!r} is in {seen[key]} already; make ids unique")
+            if self.id and place_of_id.setdefault(key, place) != place:
+                raise CorpusError(f"{place}: the id {key!r} is in {place_of_id[key]} already; make ids unique")
             label_name = str(cells.get("label_text", label)) if self.kind is int else ""
             places = (place, other) if self.beside in names else (place,)
             yield Row(tuple(map(self.clean, texts[::-1] if swap else texts)), places, label, key, label_name)
@@ -127,7 +127,7 @@ class Columns:
             return csv_cells(path, separator=separator, skip_blank=False, carriage_returns=self.carriage_returns)
         most = self.names.count(" ") if self.surplus == "joined" or " " not in self.names else -1
         lines = read_lines(path, carriage_returns=self.carriage_returns)
-        return ((line, text.split("\t", most)) for line, text in lines)
+        return ((number, line.split("\t", most)) for number, line in lines)
 
     def _join(self, table: Table, path: Path, beside: Path) -> Table:
         """The table with the lines of a second file as a column. Raises `CorpusError` if one of the two is longer."""

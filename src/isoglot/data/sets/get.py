@@ -27,7 +27,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, is_compressed, locate
+from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, find_compression, locate
 from isoglot.data.filters import normalise, test_sentences
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, command, find, manifest
 from isoglot.data.sets.check import DOWNLOADS, LOCK, check, count_files
@@ -101,7 +101,7 @@ def get(name: str, data: Path, *, network: Network | None = None, progress: Tran
         raise CorpusError(f"{problem}; {one.manual}; put it into {job.folder}")
     check_output(job.folder, folder=True)
     with exclusive(job.folder):
-        changed = [_fetch_recorded(job, *file) for file in one.files.items()] if one.files else [_fetch_unrecorded(job)]
+        changed = [_fetch_file(job, *file) for file in one.files.items()] if one.files else [_fetch_all(job)]
         if any(changed) or not (job.folder / "SOURCE").exists():
             with atomic_write(job.folder / "SOURCE") as stream:
                 stream.write(source(one))
@@ -115,7 +115,7 @@ def source(one: DataSet) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
 
 
-def _fetch_recorded(job: _Fetch, path: str, expected: Content) -> bool:
+def _fetch_file(job: _Fetch, path: str, expected: Content) -> bool:
     """Fetch the file if needed; return whether it was. Wrong copies in another compression are deleted."""
     target, copy = job.folder / path, locate(job.folder, path)
     if copy and _holds(copy, expected):
@@ -141,7 +141,7 @@ def _holds(path: Path, expected: Content) -> bool:
         return False
 
 
-def _fetch_unrecorded(job: _Fetch) -> bool:
+def _fetch_all(job: _Fetch) -> bool:
     """Fetch a set without recorded checksums, check its counts, and write its checksums to `checksums.tsv`.
 
     Returns whether it was fetched. A set that matches its `checksums.tsv` is kept; for one that does not, the user has
@@ -155,24 +155,24 @@ def _fetch_unrecorded(job: _Fetch) -> bool:
             raise CorpusError(f"{finding}; move the folder {job.folder} away to download the set again")
     staged = job.downloads / "staged"
     shutil.rmtree(staged, ignore_errors=True)
-    seen: dict[str, Content] = {}
-    for path, raw in _fetch_published(job):
+    contents: dict[str, Content] = {}
+    for path, raw in _list_files(job):
         with job.blaming(raw, f"{job.one.address}: {path}"):
-            seen[path] = put(raw, staged / path, blocks(raw), expected=None, where=path)
-    few, wrong = count_files(job.one, staged) if seen else (["no files"], [])
+            contents[path] = put(raw, staged / path, blocks(raw), expected=None, where=path)
+    few, wrong = count_files(job.one, staged) if contents else (["no files"], [])
     if problems := [*few, *wrong]:
         shutil.rmtree(job.downloads)
         problem = f"{job.one.address}: does not match the catalogue: {'; '.join(problems[:3])}; nothing was kept"
         raise CorpusError(f"{problem}: run the command again, or download it manually into {job.folder}")
-    for path in seen:
+    for path in contents:
         (job.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (staged / path).replace(job.folder / path)
     with atomic_write(job.folder / LOCK) as stream:
-        stream.write(manifest(seen))
+        stream.write(manifest(contents))
     return True
 
 
-def _fetch_published(job: _Fetch) -> Iterator[tuple[str, Path]]:
+def _list_files(job: _Fetch) -> Iterator[tuple[str, Path]]:
     """Path below the set's folder and raw file, for every file of an unrecorded set."""
     if job.one.hub:
         yield from _hub(job, job.one.hub)
@@ -221,7 +221,7 @@ def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content 
     """
     total = Measure()
     with atomic_write(target, binary=True) as stream, raw.open("rb") as source:
-        is_packed = is_compressed(source)
+        is_packed = bool(find_compression(source))
         is_to_pack = target.name.endswith(".xz") and not is_packed
         with lzma.open(stream, "wb") if is_to_pack else nullcontext(stream) as output:
             for block in content:

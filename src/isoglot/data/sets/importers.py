@@ -329,11 +329,11 @@ def _list_questions(
     """The parts of a subset, from the files of its questions, paragraphs and relevance."""
     first, _, last = subset.partition("-")
     for kind, code, paths in zip(("questions", "paragraphs"), (first, last or first), files, strict=False):
-        yield Part(split, f"{subset}.{kind}", (code,), tuple(paths), partial(_read_identified, paths), labelled=False)
+        yield Part(split, f"{subset}.{kind}", (code,), tuple(paths), partial(_read_passages, paths), labelled=False)
     yield Part(split, f"{subset}.gold", (), tuple(files[2]), gold)
 
 
-def _read_identified(paths: Sequence[Path]) -> Iterator[Row]:
+def _read_passages(paths: Sequence[Path]) -> Iterator[Row]:
     """Texts with `_id` or `id`, an optional title put before the text; identifiers may be numbers, and are unique."""
 
     def table() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -451,11 +451,11 @@ def _similarity(data: Path) -> Iterator[Parts]:
     """
     files = {name[:3]: _find(data, ("similarity", ""), f"{name}.jsonl") for name in _RELATED.split()}
     yield parts_of(
-        _part("test", code, (path,), partial(_read_related, path), _OWN_STS) for code, path in files.items() if path
+        _part("test", code, (path,), partial(_read_judgements, path), _OWN_STS) for code, path in files.items() if path
     )
 
 
-def _read_related(path: Path) -> Iterator[Row]:
+def _read_judgements(path: Path) -> Iterator[Row]:
     def table() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         for place, record in table_rows:
             if split in (None, record.get("split")):
@@ -493,7 +493,7 @@ def _own_sts(data: Path) -> Iterator[Parts]:
     )
 
 
-def _find_aligned(data: Path) -> Iterator[Parts]:
+def _own_aligned(data: Path) -> Iterator[Parts]:
     """The user's line-aligned files in `xsim/`: `<name>.<code>[.txt]` or `<code>[.txt]`, all of one name."""
     files: dict[str, Path] = {}
     names: dict[str, Path] = {}
@@ -702,7 +702,7 @@ IMPORTERS: Mapping[str, Importer] = {
         "language-testdata/sentences of https://github.com/pemistahl/lingua",
         Layout(r"(?P<code>[^.]+)\.txt", "lingua-langid/sentences language-testdata/sentences")),
     "own/aligned": Importer(
-        "a folder xsim/ of line-aligned files <code>.txt or <name>.<code>, one for each language", _find_aligned),
+        "a folder xsim/ of line-aligned files <code>.txt or <name>.<code>, one for each language", _own_aligned),
     "own/search": Importer(
         "files nearest/queries.<code>.txt and nearest/corpus.<code>.txt, one sentence per line",
         Layout(r"(?P<split>corpus|queries)\.(?P<code>[^.]+?)(?:\.txt)?", "nearest", splits="corpus queries")),

@@ -135,10 +135,9 @@ def _write_manifest(name: str, entries: list[dict[str, Any]], folder: Path) -> N
 
 
 def _json_line(languages: tuple[str, ...], row: Row) -> str:
-    extras = {"label": row.label, "id": row.id, "name": row.name}
-    extras = {key: value for key, value in extras.items() if value not in (None, "")}
-    record = {"texts": row.texts, "langs": languages, **extras, "places": row.places}
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    record = {"texts": row.texts, "langs": languages, "label": row.label, "id": row.id, "name": row.name}
+    present = {key: value for key, value in record.items() if value not in (None, "")}
+    return json.dumps({**present, "places": row.places}, ensure_ascii=False) + "\n"
 
 
 def load_parts(name: str, folder: Path) -> Parts:
@@ -157,8 +156,8 @@ def load_parts(name: str, folder: Path) -> Parts:
         parts = []
         for entry in manifest["parts"]:
             split, subset, languages, file = entry["split"], entry["subset"], entry["languages"], folder / entry["file"]
-            read_file = partial(read_rows, file)
-            parts.append(Part(split, subset, tuple(languages), (file,), read_file, bool(entry["labelled"])))
+            rows = partial(read_rows, file)
+            parts.append(Part(split, subset, tuple(languages), (file,), rows, bool(entry["labelled"])))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CorpusError("not the manifest of an imported set; import the set again", file=path) from error
     return parts_of(parts)

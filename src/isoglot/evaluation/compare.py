@@ -19,7 +19,7 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -38,7 +38,18 @@ from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, by_key
 from isoglot.report.comparable import Key, Runs, list_keys, list_parts, problem, select
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import MANY, NOTHING, Grid, latex_document, save_tables, spell, spell_n, to_document, to_text
+from isoglot.report.tables import (
+    MANY,
+    NOTHING,
+    Grid,
+    latex_document,
+    save_tables,
+    scale,
+    spell,
+    spell_n,
+    to_document,
+    to_text,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -446,7 +457,11 @@ class _Work:
             groups |= groups_of_task
             reasons |= reasons_of_task
         present = [name for name in keys if name in groups]
-        samples = resample(groups, present, resamples=resamples, permutations=resamples, seed=seed)
+        # Metrics of one task are outcomes of the same items.
+        counts = (Counter(task for task, _ in {(task, metric) for task, _, metric in one.keys}) for one in columns)
+        several = {task for count in counts for task in count if count[task] > 1}
+        draws = {"resamples": resamples, "permutations": resamples, "seed": seed}
+        samples = resample(groups, present, joint_tasks=several, **draws)
         rows = []
         for column in columns:
             if missing := column.lacking(groups):
@@ -459,7 +474,11 @@ class _Work:
                 for place in range(len(self.names))
             ]
             joint = column.mean(samples) if samples.keys() >= {*column.keys} else None
-            score, count = groups[column.keys[0]][0][0], len(column.keys)
+            first_scores = [groups[key][0][0] for key in column.keys]
+            score, count = first_scores[0], len(first_scores)
+            if len({(scale(one.unit), one.lower_is_better) for one in first_scores}) > 1:
+                self.left_out.append(f"{name} {column.label}: its scores differ in scale or in whether lower is better")
+                continue
             if count > 1 or score.over:
                 score = replace(score, n=count if count > 1 else score.n, over=tuple(map(" ".join, column.keys)))
             rows.append(_row(column.label, score, [seeds.tolist() for seeds in values], joint, average=True))
@@ -568,12 +587,19 @@ class Samples:
 
 
 def resample(
-    groups: Mapping[Key, Group], names: Sequence[Key], *, resamples: int, permutations: int, seed: int
+    groups: Mapping[Key, Group],
+    names: Sequence[Key],
+    *,
+    resamples: int,
+    permutations: int,
+    seed: int,
+    joint_tasks: Collection[str] = (),
 ) -> dict[Key, Samples]:
     """Samples of each named score that has items, and of each average over such scores.
 
     In `groups` an average follows its subsets, and all systems with an item set of a subset have the same.
-    Samples depend on the seed, on the task and on the name of the subset or the id of its item set.
+    Samples depend on the seed, on the task and on the name of the subset or the id of its item set; those of
+    `joint_tasks` are the same for all metrics of a task.
     """
     complete: dict[Key, Group] = {}
     for name, group in groups.items():
@@ -582,7 +608,8 @@ def resample(
     @cache
     def draw(name: Key) -> Samples | None:
         if _has_items(complete[name]):
-            return _sample_items(complete[name], resamples=resamples, permutations=permutations, seed=seed)
+            shared = name[0] in joint_tasks or bool(_item_set(complete[name]))
+            return _sample_items(complete[name], resamples, permutations, seed=seed, shared=shared)
         parts = [draw(part) for part in list_parts(groups[name][0][0])]
         sampled = [part for part in parts if part is not None]
         return sum(sampled[1:], sampled[0]) / len(sampled) if sampled and len(sampled) == len(parts) else None
@@ -616,12 +643,12 @@ def _item_set(group: Group) -> str:
     return max(score.item_set for runs in group for score in runs)
 
 
-def _sample_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Samples:
+def _sample_items(group: Group, resamples: int, permutations: int, *, seed: int, shared: bool) -> Samples:
     first, item_set = group[0][0], _item_set(group)
     stream = [seed, zlib.crc32(f"{first.task}\n{item_set or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
     all_tables, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
-    options: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": bool(item_set)}
+    options: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": shared}
     values = bootstrap(all_tables, resamples=resamples, **options)
     null = [permutation(tables[0], other, permutations=permutations, **options) for other in tables[1:]]
     means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])

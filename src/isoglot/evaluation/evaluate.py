@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -82,9 +83,7 @@ def evaluate(
     entries = _check_kinds(model, tasks)
     codes = tuple(languages.split(",") if isinstance(languages, str) else languages)
     in_memory = _make_tasks(pairs, sts, codes)
-    if not entries and not in_memory:
-        raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
-    planned = [*(plan(entries, languages=codes) if entries else ()), *in_memory]
+    planned = _plan_all(entries, in_memory, codes)
     if output is not None:
         check_folder(Path(output), inputs=(model.vectors, model.texts) if isinstance(model, Precomputed) else ())
     if cache is not None:
@@ -133,6 +132,17 @@ def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
             expected = "names of tasks or Task objects, translations as pairs=, and rated pairs as sts="
             raise TypeError(f"tasks contains {quote(task)}; pass {expected}")
     return entries
+
+
+def _plan_all(entries: Sequence[str | Task], in_memory: Sequence[Planned], languages: Sequence[str]) -> list[Planned]:
+    """The tasks by name and those on data in memory. Raises `EvaluationError` for none, and for two of one name."""
+    if not entries and not in_memory:
+        raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
+    planned = [*(plan(entries, languages=languages) if entries else ()), *in_memory]
+    names = Counter(task.name for task, _ in planned)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise EvaluationError(f"two different tasks have the name {repeated[0]!r}; evaluate them separately")
+    return planned
 
 
 def _collect(

@@ -21,7 +21,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.sets import among, get_command
 from isoglot.evaluation.suites import SUITES
-from isoglot.evaluation.vectors import Remembered
+from isoglot.evaluation.vectors import Remembered, find_transformer
 from isoglot.model import Model
 from isoglot.model.base import cache_key
 
@@ -48,7 +48,7 @@ def run_tasks(
     """
     report = on_missing or _reject
     for task, languages, _ in _find_data(tasks, data, report):
-        if getattr(task, "needs_model", False) and not hasattr(vectors.model, "backbone"):
+        if getattr(task, "needs_model", False) and find_transformer(vectors) is None:
             report(f"{task.name}: needs a transformer to fine-tune, not only vectors")
             continue
         start, before = perf_counter(), vectors.seconds
@@ -132,7 +132,7 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
     """Each task once, in order, with its languages: those passed, or else the union over all mentions of the task.
 
     A suite mentions its own languages, or all (none); a task named by itself, all. Raises `EvaluationError` for an
-    unknown name, and for no names.
+    unknown name, for two different tasks of one name, and for no names.
     """
     if not tasks:
         raise EvaluationError("no tasks; pass names that `isoglot tasks` lists")
@@ -144,7 +144,8 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
             raise EvaluationError(f"unknown task or suite {entry!r}; {nearest(entry, [*TASKS, *SUITES], most=99)}")
         for task in suite.tasks if suite else [entry]:
             one = TASKS[task] if isinstance(task, str) else task
-            selection.setdefault(one.name, one)
+            if selection.setdefault(one.name, one) != one:
+                raise EvaluationError(f"two different tasks have the name {one.name!r}; evaluate them separately")
             mentions.setdefault(one.name, []).append(suite.languages.get(one.name, ()) if suite else ())
     unions = {name: sorted(set().union(*every)) if all(every) else () for name, every in mentions.items()}
     return [(task, tuple(languages or unions[name])) for name, task in selection.items()]

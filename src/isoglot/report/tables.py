@@ -27,7 +27,7 @@ _LATEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
     | {"▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$", "↓": r"$\downarrow$", "≤": r"$\leq$"}
-    | {"–": "--", "<": "$<$"}
+    | {"–": "--", "<": "$<$", ">": "$>$", "|": "$|$", "\n": " "}
 )  # triangles are in the package amssymb
 
 
@@ -210,7 +210,8 @@ def to_document(grids: Iterable[Grid]) -> str:
 
 def latex_document(grids: Iterable[Grid], comment: str = "") -> str:
     """Tables in LaTeX, for the packages booktabs and amssymb, below a comment."""
-    return "\n".join([*([f"% {comment}"] if comment else []), *map(to_latex, grids)])
+    lines = [f"% {line}" for line in comment.splitlines()]
+    return "\n".join([*lines, *map(to_latex, grids)])
 
 
 def save_tables(path: str | Path, grids: Sequence[Grid], *, markdown: str | None = None, comment: str = "") -> None:

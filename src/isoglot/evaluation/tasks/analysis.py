@@ -225,24 +225,24 @@ def square(languages: Sequence[str], values: Mapping[tuple[str, ...], float], *,
 
 def _count(present: Iterable[str], languages: Sequence[str]) -> int:
     """The number of the languages among the codes found."""
-    return sum(any(among(_language(code), [language]) for code in present) for language in languages)
+    return sum(any(among(language_of(code), [language]) for code in present) for language in languages)
 
 
 def _order(code: str) -> tuple[bool, str]:
-    return is_english(_language(code)), code
+    return is_english(language_of(code)), code
 
 
-def _language(code: str) -> str:
+def language_of(code: str) -> str:
     """Without the number of a paraphrase."""
     return code.partition(":")[0]
 
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        language_of = {code: _language(code) for code in group.sentences}
-        wanted = [code for code, language in language_of.items() if is_english(language) or among(language, languages)]
+        codes = ((code, language_of(code)) for code in sorted(group.sentences, key=_order))
+        wanted = [code for code, language in codes if is_english(language) or among(language, languages)]
         if len(wanted) >= 2:
-            yield Translations(group.name, {code: group.sentences[code] for code in sorted(wanted, key=_order)})
+            yield Translations(group.name, {code: group.sentences[code] for code in wanted})
 
 
 def _read_files(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:

@@ -181,7 +181,7 @@ class Retrieval(BaseTask):
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[tuple[str, str], Columns, str]]:
         """Pairs of languages that occur together in a group, their sentences, and the id of their item set."""
         pairs: dict[tuple[str, str], tuple[Columns, list[str]]] = {}
-        in_memory = (("", group) for group in self.groups or ())
+        in_memory = ((f"row {number}", group) for number, group in enumerate(self.groups or (), 1))
         for place, group in read_groups(data, task=self.name) if self.groups is None else in_memory:
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             codes = [language for language in firsts if is_english(language) or among(language, languages)]
@@ -192,7 +192,7 @@ class Retrieval(BaseTask):
                 for side, language in zip(columns.sides, pair, strict=True):
                     side.append(firsts[language])
                 keys.append(key)
-                columns.places.append(place or f"pair {len(keys)}")
+                columns.places.append(place)
         return {"-".join(pair): (pair, columns, item_set_of(keys)) for pair, (columns, keys) in sorted(pairs.items())}
 
     def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Columns, str]]) -> Iterator[Score]:

@@ -28,7 +28,6 @@ from isoglot.core.errors import EncoderError, nearest
 from isoglot.core.score import main_metrics
 from isoglot.core.toml import tomllib
 from isoglot.data.files import atomic_write
-from isoglot.encoders import Encoder
 from isoglot.encoders.loading import expand
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, Row, compare
@@ -37,7 +36,7 @@ from isoglot.evaluation.run import data_digest, texts_of
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
-from isoglot.model import packaged
+from isoglot.model import Model, packaged
 from isoglot.report.tables import NOTHING, Grid, side_by_side, spell, to_markdown
 
 Settings = Mapping[str, Any]
@@ -71,7 +70,7 @@ languages of XNLI other than English, the 36 of Tatoeba in XTREME, and all 112 o
 """
 
 
-def open_encoder(model: Settings, output: Path) -> Encoder:
+def open_encoder(model: Settings, output: Path) -> Model:
     """The encoder of an entry of `models`. Raises EncoderError if it, or model2vec, is not installed."""
     name = model.get("model", model["name"])
     if source := model.get("distil"):
@@ -96,7 +95,7 @@ def distil(source: str, folder: Path) -> None:
 
 
 def score(
-    name: str, encoder: Encoder, task: str, folder: Path, *, languages: Sequence[str], data: Path, cache: Path | None
+    name: str, encoder: Model, task: str, folder: Path, *, languages: Sequence[str], data: Path, cache: Path | None
 ) -> Scores:
     """The main scores of a task; those in `folder` if they are of this encoder and these data."""
     _, settings = describe(encoder)
@@ -119,7 +118,7 @@ def score(
     return main_scores
 
 
-def speeds(encoders: Mapping[str, Encoder], data: Path, path: Path) -> dict[str, list[float]]:
+def speeds(encoders: Mapping[str, Model], data: Path, path: Path) -> dict[str, list[float]]:
     """Texts a second of every model in each round, in which the models take turns; measured again for a new model."""
     models = {name: describe(encoder)[1]["encoder"] for name, encoder in encoders.items()}
     if path.exists() and (record := json.loads(path.read_text(encoding="utf-8")))["models"] == models:
@@ -222,7 +221,7 @@ def run(options: argparse.Namespace, design: Settings, report: Callable[[str], N
     every_task = [name for name in TASKS if not name.endswith("/finetune")]
     tasks = every_task if options.tasks == "all" else options.tasks.split(",") if options.tasks else list(languages)
     results: dict[str, Scores] = {}
-    encoders: dict[str, Encoder] = {}
+    encoders: dict[str, Model] = {}
     absent: list[str] = []
     for model in design["models"]:
         name = model["name"]
@@ -256,7 +255,7 @@ def make_page(
     design: Settings,
     options: argparse.Namespace,
     results: Mapping[str, Scores],
-    encoders: Mapping[str, Encoder],
+    encoders: Mapping[str, Model],
     absent: Sequence[str],
 ) -> str:
     """The page."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -83,7 +82,9 @@ def evaluate(
     entries = _check_kinds(model, tasks)
     codes = tuple(languages.split(",") if isinstance(languages, str) else languages)
     in_memory = _make_tasks(pairs, sts, codes)
-    planned = _plan_all(entries, in_memory, codes)
+    if not entries and not in_memory:
+        raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
+    planned = plan(entries, languages=codes, in_memory=in_memory)
     if output is not None:
         check_folder(Path(output), inputs=(model.vectors, model.texts) if isinstance(model, Precomputed) else ())
     if cache is not None:
@@ -134,17 +135,6 @@ def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     return entries
 
 
-def _plan_all(entries: Sequence[str | Task], in_memory: Sequence[Planned], languages: Sequence[str]) -> list[Planned]:
-    """The tasks by name and those on data in memory. Raises `EvaluationError` for none, and for two of one name."""
-    if not entries and not in_memory:
-        raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
-    planned = [*(plan(entries, languages=languages) if entries else ()), *in_memory]
-    names = Counter(task.name for task, _ in planned)
-    if repeated := [name for name, count in names.items() if count > 1]:
-        raise EvaluationError(f"two different tasks have the name {repeated[0]!r}; evaluate them separately")
-    return planned
-
-
 def _collect(
     scores: Scores, vectors: Remembered, tasks: Sequence[Planned], data: Path, skip_missing: bool, report: Report | None
 ) -> None:
@@ -193,7 +183,7 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
         tasks.append((Retrieval(groups), languages if has_codes else ()))
     if sts is not None:
-        rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_rated(sts), 1))
+        rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_ratings(sts), 1))
         if not rated:
             raise EvaluationError("sts contains no rows; pass rows (sentence, sentence, gold)")
         codes = dict.fromkeys(canonical_list(languages))
@@ -202,7 +192,7 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]
     return tasks
 
 
-def _read_rated(rows: Any) -> Iterator[tuple[str, str, float]]:
+def _read_ratings(rows: Any) -> Iterator[tuple[str, str, float]]:
     """Rows (sentence, sentence, gold) of a list of such rows, or of data with such columns."""
     columns = isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")
     if isinstance(rows, str) or not (columns or isinstance(rows, Iterable)):

@@ -128,15 +128,18 @@ def function(
     return remember(None, {role: remember(prompt) for role, prompt in prompts.items() if prompt is not None})
 
 
-def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:
+def plan(
+    tasks: Sequence[str | Task], *, languages: Sequence[str] = (), in_memory: Sequence[Planned] = ()
+) -> list[Planned]:
     """Each task once, in order, with its languages: those passed, or else the union over all mentions of the task.
 
-    A suite mentions its own languages, or all (none); a task named by itself, all. Raises `EvaluationError` for an
+    A suite mentions its own languages, or all (none); a task named by itself, all. Tasks on data `in_memory` follow
+    with theirs. Raises `EvaluationError` for an
     unknown name, for two different tasks of one name, and for no names.
     """
-    if not tasks:
+    if not tasks and not in_memory:
         raise EvaluationError("no tasks; pass names that `isoglot tasks` lists")
-    selection: dict[str, Task] = {}
+    selection = {task.name: task for task, _ in in_memory}
     mentions: dict[str, list[Sequence[str]]] = {}
     for entry in tasks:
         suite = SUITES.get(entry) if isinstance(entry, str) else None
@@ -148,7 +151,7 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
                 raise EvaluationError(f"two different tasks have the name {one.name!r}; evaluate them separately")
             mentions.setdefault(one.name, []).append(suite.languages.get(one.name, ()) if suite else ())
     unions = {name: sorted(set().union(*every)) if all(every) else () for name, every in mentions.items()}
-    return [(task, tuple(languages or unions[name])) for name, task in selection.items()]
+    return [*((selection[name], tuple(languages or union)) for name, union in unions.items()), *in_memory]
 
 
 def texts_of(

@@ -53,9 +53,8 @@ def split_similarity(scores: Scores) -> Split:
     codes, values = list(details[0].columns[1:]), matrix(details[0], scores.model)
     languages = np.array([language_of(code) for code in codes])
     others = np.array([not is_english(language) for language in languages])
-    others_of_pair = others[:, None].astype(np.int64) + others
     valid = np.isfinite(values) & (languages[:, None] != languages)
-    parts = [values[valid & (others_of_pair == count)] for count in (1, 2)]
+    parts = [values[valid & pairs] for pairs in (others[:, None] ^ others, others[:, None] & others)]
     if not all(map(len, parts)):
         raise EvaluationError(f"{scores.model}: {', '.join(codes)}: expected English and two or more other languages")
     order, means = np.argsort(others, kind="stable"), (float(part.mean()) for part in parts)

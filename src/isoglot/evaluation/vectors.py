@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress
 from time import perf_counter
 from typing import Any
@@ -76,11 +77,8 @@ class Remembered:
 def find_transformer(encode: Encode) -> Any:
     """The transformer behind a function, as it is trained; None if there is none."""
     model: Any = getattr(encode, "model", None)
-    if getattr(model, "origin", ""):  # it may compute without torch
-        try:
-            model = model.trainable()
-        except (EncoderError, MissingExtraError):
-            return None
+    with suppress(EncoderError, MissingExtraError):  # it may compute without torch
+        model = getattr(model, "trainable", lambda: model)()
     return model if hasattr(model, "backbone") and hasattr(model, "tokenizer") else None
 
 

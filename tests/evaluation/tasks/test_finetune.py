@@ -194,7 +194,7 @@ def test_a_transformer_that_computes_without_torch_is_fine_tuned(tmp_path, toy_t
     monkeypatch.setattr(PawsXFinetune, "_learn", learn)
     monkeypatch.setattr(finetune, "predict", lambda _, pairs: np.zeros(len(pairs.labels), np.int64))
     model = toy_transformer()
-    onnx = SimpleNamespace(origin="folder", trainable=lambda: model)
+    onnx = SimpleNamespace(trainable=lambda: model)
     tasks = [(PawsXFinetune(), ())]
     assert [one.task for one in run_tasks(Remembered(by_text, model=onnx), tasks, data=tmp_path)] == ["paws-x/finetune"]
     assert learnt == [model]
@@ -202,7 +202,7 @@ def test_a_transformer_that_computes_without_torch_is_fine_tuned(tmp_path, toy_t
     def fail():
         raise EncoderError("no torch")
 
-    assert find_transformer(Remembered(by_text, model=SimpleNamespace(origin="folder", trainable=fail))) is None
+    assert find_transformer(Remembered(by_text, model=SimpleNamespace(trainable=fail))) is None
 
 
 def test_without_training_pairs_there_is_no_subset(tmp_path):

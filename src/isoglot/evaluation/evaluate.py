@@ -168,7 +168,7 @@ def describe(model: Any) -> tuple[str, dict[str, Setting]]:
     return model.name or type(model).__name__, settings | basics
 
 
-def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]:
+def _make_tasks(pairs: Any, sts: Any, languages: tuple[str, ...]) -> list[Planned]:
     """The tasks on data in memory."""
     tasks: list[Planned] = []
     if pairs is not None:

@@ -25,7 +25,7 @@ from isoglot.evaluation.vectors import Remembered, find_transformer
 from isoglot.model import Model
 from isoglot.model.base import cache_key
 
-Planned = tuple[Task, Sequence[str]]  # a task and the languages it is restricted to; none: all
+Planned = tuple[Task, tuple[str, ...]]  # a task and the languages it is restricted to; none: all
 
 
 class Finished(NamedTuple):

@@ -3,7 +3,8 @@
     python scripts/comparison.py DATA OUTPUT [--cache FOLDER] [--models isoglot-small] [--page docs/comparison.md]
 
 Every model and task has a folder of its own in OUTPUT. One that is there is read and not run again, unless the model
-has changed, so an interrupted run continues and a new model costs its own tasks alone. --cache keeps vectors, too.
+or its data have changed, so an interrupted run continues and a new model costs its own tasks alone. --cache keeps
+vectors, too.
 --tasks runs other tasks ("all": all but fine-tuning) on all of the models and writes their main metrics to
 OUTPUT/tasks.md. Models that are not installed are left out and named. One of them is made by model2vec, whose
 requirements exclude current versions of transformers: pip install --no-deps model2vec skeletoken
@@ -23,20 +24,19 @@ from time import perf_counter
 from typing import Any
 
 import isoglot
-from isoglot.core.errors import EncoderError
+from isoglot.core.errors import EncoderError, nearest
 from isoglot.core.score import main_metrics
 from isoglot.core.toml import tomllib
 from isoglot.data.files import atomic_write
-from isoglot.encoders import Encoder
 from isoglot.encoders.loading import expand
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, Row, compare
 from isoglot.evaluation.evaluate import describe, evaluate
-from isoglot.evaluation.run import texts_of
+from isoglot.evaluation.run import data_digest, texts_of
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
-from isoglot.model import packaged
+from isoglot.model import Model, packaged
 from isoglot.report.tables import NOTHING, Grid, side_by_side, spell, to_markdown
 
 Settings = Mapping[str, Any]
@@ -70,7 +70,7 @@ languages of XNLI other than English, the 36 of Tatoeba in XTREME, and all 112 o
 """
 
 
-def opened(model: Settings, output: Path) -> Encoder:
+def open_encoder(model: Settings, output: Path) -> Model:
     """The encoder of an entry of `models`. Raises EncoderError if it, or model2vec, is not installed."""
     name = model.get("model", model["name"])
     if source := model.get("distil"):
@@ -89,38 +89,40 @@ def distil(source: str, folder: Path) -> None:
         raise EncoderError(f"{error}: pip install --no-deps model2vec skeletoken") from error
     place = expand(source)
     model = distill_from_model(AutoModel.from_pretrained(place), AutoTokenizer.from_pretrained(place), device="cpu")
-    made = folder.with_name(f".{folder.name}")
-    model.save_pretrained(made)
-    made.rename(folder)
+    partial = folder.with_name(f".{folder.name}")
+    model.save_pretrained(partial)
+    partial.rename(folder)
 
 
 def score(
-    name: str, encoder: Encoder, task: str, folder: Path, *, languages: Sequence[str], data: Path, cache: Path | None
+    name: str, encoder: Model, task: str, folder: Path, *, languages: Sequence[str], data: Path, cache: Path | None
 ) -> Scores:
-    """The main scores of a task; those in `folder` if they are of this encoder."""
+    """The main scores of a task; those in `folder` if they are of this encoder and these data."""
     _, settings = describe(encoder)
     precision = encoder.settle("auto")
-    made_of = {"encoder": settings["encoder"], "languages": " ".join(languages), "precision": precision}
+    digest = data_digest(TASKS[task], data, languages=languages)
+    inputs = {"encoder": settings["encoder"], "languages": " ".join(languages), "precision": precision, "data": digest}
     if (folder / "results.json").exists():
         earlier = read_results(folder)
-        if made_of == {key: earlier.settings.get(key, "") for key in made_of}:
+        # Results of earlier versions have no digest of their data.
+        if inputs == {key: earlier.settings.get(key, digest if key == "data" else "") for key in inputs}:
             return earlier
     start = perf_counter()
     scores = evaluate(
         encoder, [task], languages=languages, data=data, cache=cache, precision=precision, skip_missing=True
     )
-    settings |= made_of | {"seconds": round(perf_counter() - start, 1)}
-    found = Scores([replace(one, details=()) for one in scores if one.main], name, settings)
-    if found:
-        found.save(folder)
-    return found
+    settings |= inputs | {"seconds": round(perf_counter() - start, 1)}
+    main_scores = Scores([replace(one, details=()) for one in scores if one.main], name, settings)
+    if main_scores:
+        main_scores.save(folder)
+    return main_scores
 
 
-def speeds(encoders: Mapping[str, Encoder], data: Path, path: Path) -> dict[str, list[float]]:
+def speeds(encoders: Mapping[str, Model], data: Path, path: Path) -> dict[str, list[float]]:
     """Texts a second of every model in each round, in which the models take turns; measured again for a new model."""
     models = {name: describe(encoder)[1]["encoder"] for name, encoder in encoders.items()}
-    if path.exists() and (known := json.loads(path.read_text(encoding="utf-8")))["models"] == models:
-        return dict(known["rates"])
+    if path.exists() and (record := json.loads(path.read_text(encoding="utf-8")))["models"] == models:
+        return dict(record["rates"])
     texts = texts_of(["tatoeba"], data=data, languages=SPEED_LANGUAGES, on_missing=lambda _: None)
     texts = texts[:: max(1, len(texts) // 600)]
     rates: dict[str, list[float]] = {name: [] for name in encoders}
@@ -148,24 +150,24 @@ def size(model: Settings, output: Path) -> float:
     return sum(file.stat().st_size for file in files) / 1e6
 
 
-def level_columns(levels: Settings, trained: Mapping[str, int], results: Scores) -> list[Column]:
+def make_level_columns(levels: Settings, trained: Mapping[str, int], results: Scores) -> list[Column]:
     """A column for each task and level of resources, over the languages with so many training sentences."""
     bounds = [0, *levels["bounds"], None]
-    found = []
+    level_columns = []
     for column in levels["columns"]:
         over: dict[int, list[str]] = {}
         for subset in (s.subset for s in results if s.task == column["task"] and not s.over):
             code, _, target = subset.partition("-")
             if target in ("en", "eng"):
-                count = sum(number for known, number in trained.items() if among(code, [known]))
+                count = sum(number for language, number in trained.items() if among(code, [language]))
                 place = sum(bound is not None and count >= bound for bound in bounds) - 1
                 over.setdefault(place, []).append(subset)
         for place, subsets in sorted(over.items()):
             low, high = bounds[place], bounds[place + 1]
             amount = "none" if high == 1 else f"{low:,} or more" if high is None else f"below {high:,}"
             label = f"{column['name']}: {amount} ({len(subsets)} languages)"
-            found.append(Column(label, tuple((column["task"], subset, column["metric"]) for subset in subsets)))
-    return found
+            level_columns.append(Column(label, tuple((column["task"], subset, column["metric"]) for subset in subsets)))
+    return level_columns
 
 
 def cell(row: Row | None, place: int) -> str:
@@ -184,8 +186,8 @@ def table(title: str, columns: Sequence[Column], compared: Mapping[str, Comparis
     """Models as rows, columns as columns, below a note."""
     rows = []
     for name, comparison in compared.items():
-        known = {row.subset: row for row in comparison.tables[0].rows}
-        rows.append((name, *(cell(known.get(column.label), int(name != base)) for column in columns)))
+        rows_by_label = {row.subset: row for row in comparison.tables[0].rows}
+        rows.append((name, *(cell(rows_by_label.get(column.label), int(name != base)) for column in columns)))
     above = f"{note}\n" if note else ""
     return f"## {title}\n\n{above}{to_markdown(Grid(title, ('model', *(c.label for c in columns)), tuple(rows)))}"
 
@@ -201,56 +203,59 @@ def main() -> None:
     parser.add_argument("--tasks", default="", help='only these tasks, also others than the columns\'; "all"')
     parser.add_argument("--page", type=Path, help="Output page; default: OUTPUT/comparison.md.")
     parser.add_argument("--design", type=Path, default=DESIGN, help="TOML file of models and columns.")
-    words = parser.parse_args()
-    run(words, tomllib.loads(words.design.read_text(encoding="utf-8")))
+    options = parser.parse_args()
+    run(options, tomllib.loads(options.design.read_text(encoding="utf-8")))
 
 
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def run(words: argparse.Namespace, design: Settings, report: Callable[[str], None] = say) -> None:
+def run(options: argparse.Namespace, design: Settings, report: Callable[[str], None] = say) -> None:
     """Evaluate all models, task after task, and write the page."""
-    base, wanted = design["base"], words.models.split(",") if words.models else None
+    base, every_model = design["base"], [model["name"] for model in design["models"]]
+    requested = options.models.split(",") if options.models else every_model
+    if unknown := [name for name in requested if name not in every_model]:
+        raise EncoderError(f"--models: {unknown[0]!r} is not in the design; {nearest(unknown[0], every_model)}")
     languages = {column["task"]: column.get("languages", "").split() for column in design["columns"]}
-    every = [name for name in TASKS if not name.endswith("/finetune")]
-    tasks = every if words.tasks == "all" else words.tasks.split(",") if words.tasks else list(languages)
+    every_task = [name for name in TASKS if not name.endswith("/finetune")]
+    tasks = every_task if options.tasks == "all" else options.tasks.split(",") if options.tasks else list(languages)
     results: dict[str, Scores] = {}
-    encoders: dict[str, Encoder] = {}
+    encoders: dict[str, Model] = {}
     absent: list[str] = []
     for model in design["models"]:
         name = model["name"]
-        if wanted is not None and name not in (*wanted, base):
+        if name not in (*requested, base):
             continue
         try:
-            encoder = encoders[name] = opened(model, words.output)
+            encoder = encoders[name] = open_encoder(model, options.output)
         except EncoderError as error:
             absent.append(name)
             report(f"{name}: skipped: {error}")
             continue
         results[name] = Scores((), name, {"dims": encoder.dim})
-        for task in tasks if words.tasks else [task for task in tasks if task in model.get("tasks", tasks)]:
-            own, folder = languages.get(task, ()), words.output / name / task
-            found = score(name, encoder, task, folder, languages=own, data=words.data, cache=words.cache)
-            report(f"{name} {task}: {found.settings['seconds']} s")
-            results[name] += list(found)
-            results[name].settings[task] = found.settings["seconds"]
-    if words.tasks:
+        for task in tasks if options.tasks else [task for task in tasks if task in model.get("tasks", tasks)]:
+            codes, folder = languages.get(task, ()), options.output / name / task
+            scores = score(name, encoder, task, folder, languages=codes, data=options.data, cache=options.cache)
+            report(f"{name} {task}: {scores.settings['seconds']} s")
+            results[name] += list(scores)
+            results[name].settings[task] = scores.settings["seconds"]
+    if options.tasks:
         main = main_metrics(one for scores in results.values() for one in scores)
         grids = [side_by_side(results, task=task, metric=metric) for task in tasks for metric in main.get(task, ())]
-        with atomic_write(words.output / "tasks.md") as file:
+        with atomic_write(options.output / "tasks.md") as file:
             file.write("\n".join(f"### {grid.title}\n\n{to_markdown(grid)}" for grid in grids))
         return
-    page = written(design, words, results, encoders, absent)
-    with atomic_write(words.page or words.output / "comparison.md") as file:
+    page = make_page(design, options, results, encoders, absent)
+    with atomic_write(options.page or options.output / "comparison.md") as file:
         file.write(page)
 
 
-def written(
+def make_page(
     design: Settings,
-    words: argparse.Namespace,
+    options: argparse.Namespace,
     results: Mapping[str, Scores],
-    encoders: Mapping[str, Encoder],
+    encoders: Mapping[str, Model],
     absent: Sequence[str],
 ) -> str:
     """The page."""
@@ -261,23 +266,25 @@ def written(
     for source in card.data if card is not None else ():
         for code, count in source.sentences.items() if source.name not in design["levels"]["words"] else ():
             trained[code] = trained.get(code, 0) + count
-    levels = level_columns(design["levels"], trained, results[base]) if trained else []
+    levels = make_level_columns(design["levels"], trained, results[base]) if trained else []
     compared = {}
     for name, scores in results.items():
         systems = [results[base]] if name == base else [results[base], scores]
         compared[name] = compare(*systems, names=[base, name][: len(systems)], columns=[*columns, *levels])
-        compared[name].save(words.output / name)
-    rates = speeds(encoders, words.data, words.output / "speed.json")
+        compared[name].save(options.output / name)
+    rates = speeds(encoders, options.data, options.output / "speed.json")
     rows = []
     for name, encoder in encoders.items():
-        ratio = median(own / other for own, other in zip(rates[name], rates[base], strict=True))
+        ratio = median(rate / base_rate for rate, base_rate in zip(rates[name], rates[base], strict=True))
         speed = f"{median(rates[name]):,.0f}", f"{ratio:.{1 if ratio < 10 else 0}f}"
-        rows.append((name, models[name]["what"], str(encoder.dim), f"{size(models[name], words.output):,.1f}", *speed))
+        rows.append(
+            (name, models[name]["what"], str(encoder.dim), f"{size(models[name], options.output):,.1f}", *speed)
+        )
     header = ("model", "", "dimensions", "MB on disk", "texts per second", f"times {base}")
     parts = [INTRODUCTION.format(base=base)]
     parts += [f"Not installed, skipped: {', '.join(absent)}.\n"] if absent else []
-    left = [name for name in models if name not in (*results, *absent)]
-    parts += [f"Not run for this page: {', '.join(left)}.\n"] if left else []
+    others = [name for name in models if name not in (*results, *absent)]
+    parts += [f"Not run for this page: {', '.join(others)}.\n"] if others else []
     parts.append(f"## Models\n\n{to_markdown(Grid('Models', header, tuple(rows)))}")
     parts.append(
         f"Speed: sentences of Tatoeba in {len(SPEED_LANGUAGES)} languages, models in turns, medians of {ROUNDS} rounds "

@@ -70,11 +70,10 @@ def prepare(design: Design, data: Path, output: Path) -> None:
     named |= {path for one in loaded for path in inputs_of(one.model_copy(update={"folder": output, "data": data}))}
     missing = sorted(path for path in named if path.is_relative_to(output) and not path.exists())
     wanted = [path.relative_to(output) for path in missing]
-    if any(path.parts[0].startswith("wikipedia") for path in wanted) and not (output / "wikipedia-test").exists():
-        if (output / "wikipedia").exists():
-            raise CorpusError(
-                "has no test sentences beside it; remove it, and it is made again", file=output / "wikipedia"
-            )
+    train, test = output / "wikipedia" / SENTENCES, output / "wikipedia-test" / SENTENCES
+    if any(path.parts[0].startswith("wikipedia") for path in wanted) and not (train.exists() and test.exists()):
+        if train.exists():
+            raise CorpusError("has no test sentences beside it; remove it, and it is made again", file=train)
         print("reading sentences with links from the dumps of Wikipedia", file=sys.stderr, flush=True)
         link_sentences(data, output)
     for path in wanted:
@@ -156,29 +155,29 @@ def train_entities(data: Path, folder: Path, output: Path) -> None:
 
 
 def main() -> None:
-    known = list(tomllib.loads(DESIGNS.read_text(encoding="utf-8")))
+    names = list(tomllib.loads(DESIGNS.read_text(encoding="utf-8")))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--only", default=",".join(known), help=f"some of {', '.join(known)}")
+    parser.add_argument("--only", default=",".join(names), help=f"some of {', '.join(names)}")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="Number of parallel runs.")
     parser.add_argument("--steps", type=int, default=0, help="Steps of every stage, for a trial run.")
     parser.add_argument("--languages", default="", help="Languages of every task, for a trial run.")
     parser.add_argument("--precision", help="Of the evaluation; bf16 takes less time on processors that have it.")
     parser.add_argument("--keep", action="store_true", help="Keep models and checkpoints.")
-    words = parser.parse_args()
-    data, output = words.data.resolve(), words.output.resolve()
-    languages = [code for code in words.languages.split(",") if code]
+    options = parser.parse_args()
+    data, output = options.data.resolve(), options.output.resolve()
+    languages = [code for code in options.languages.split(",") if code]
     try:
-        designs = {name: read_design(DESIGNS, name) for name in words.only.split(",")}
+        designs = {name: read_design(DESIGNS, name) for name in options.only.split(",")}
         for name, design in designs.items():
             prepare(design, data, output)
-            made = sweep(
-                design, output / name, seeds=words.seeds, languages=languages, data=data, files=output,
-                jobs=words.jobs, steps=words.steps, keep=words.keep, precision=words.precision,
+            result = sweep(
+                design, output / name, seeds=options.seeds, languages=languages, data=data, files=output,
+                jobs=options.jobs, steps=options.steps, keep=options.keep, precision=options.precision,
             )  # fmt: skip
-            print(made.to_markdown())
+            print(result.to_markdown())
     except IsoglotError as error:
         sys.exit(f"error: {error}")
 

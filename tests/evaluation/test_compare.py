@@ -468,6 +468,30 @@ def test_columns_over_several_tasks_are_rows_of_one_table():
     assert row.differences[0].p == row.differences[0].corrected
 
 
+def test_metrics_of_the_same_items_are_drawn_together_in_a_column():
+    """Their items are correlated: drawn apart, the interval of their mean would be too narrow."""
+    rng, systems = np.random.default_rng(7), []
+    column = Column("both", (("tatoeba", "deu-eng", "xx-en"), ("tatoeba", "deu-eng", "en-xx")))
+    for share in (0.7, 0.75):
+        there = hits(rng, 1000, share)
+        back = np.where(rng.random(1000) < 0.1, 1 - there, there)
+        systems.append([score("deu-eng", there, metric="xx-en"), score("deu-eng", back, metric="en-xx")])
+    low, high = rows(versus(*systems, columns=[column]))["both"].differences[0].interval
+    means = [(one.items.astype(float) + two.items) / 2 for one, two in systems]
+    error = (means[1] - means[0]).std() / np.sqrt(1000)
+    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.08)
+
+
+def test_scores_of_two_directions_have_no_mean():
+    right = score("deu-eng", hits(np.random.default_rng(8), 50, 0.5))
+    wrong = replace(right, metric="error", unit="error", lower_is_better=True)
+    keys = [("tatoeba", "deu-eng", name) for name in ("accuracy/mean", "error")]
+    columns = [Column("mixed", tuple(keys)), Column("right", (keys[0],))]
+    found = versus([right, wrong], [right, wrong], columns=columns)
+    assert [*rows(found)] == ["right"]
+    assert "columns mixed: its scores differ in scale" in found.left_out[0]
+
+
 def test_a_column_of_one_score_is_that_score():
     rng = np.random.default_rng(6)
     systems = [[score("deu-eng", hits(rng, 300, share))] for share in (0.5, 0.6)]

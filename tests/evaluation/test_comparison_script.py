@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from isoglot.core.errors import EncoderError
 from isoglot.evaluation.scores import read_results
 from isoglot.model import card
 
@@ -71,3 +72,10 @@ def test_a_run_keeps_what_is_there_and_writes_the_page(script, data, toy_static,
     toy_static.save(tmp_path / "other")
     script.run(words, design, lines.append)
     assert len(evaluated) == 3
+    for side in ("fra", "eng"):  # the data are others
+        (data / f"tatoeba.fra-eng.{side}").write_text(f"{side} one\n{side} two\n")
+    script.run(words, design, lines.append)
+    assert len(evaluated) == 5
+    words.models = "othr"
+    with pytest.raises(EncoderError, match="'othr' is not in the design; did you mean 'other'"):
+        script.run(words, design, lines.append)

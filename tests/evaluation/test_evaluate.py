@@ -13,7 +13,9 @@ from isoglot.data.groups import Group
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.precomputed import export_texts
+from isoglot.evaluation.run import plan
 from isoglot.evaluation.scores import Scores, read_results
+from isoglot.evaluation.tasks.retrieval import Retrieval
 
 PAIRS = [("Hallo.", "Hello."), ("Guten Morgen.", "Good morning."), ("Danke.", "Thanks."), ("Nein.", "No.")]
 RATED = [("a", "a", 5), ("b", "b", 4.5), ("a", "b", 1), ("a", "c", 0.5)]
@@ -52,6 +54,24 @@ def test_translations_in_memory_are_scored_in_both_directions(pairs):
     halves = isoglot.evaluate(lambda texts: translated(texts) * [1, 1, 0, 0], pairs=PAIRS)
     assert halves["retrieval", "source-target"].main[0].value < 1
     assert isoglot.evaluate(translated, pairs=PAIRS, languages=["de", "en"])["retrieval", "deu-eng"][0].n == 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"tasks": [Retrieval((Group(PAIRS[0], ("deu", "eng")),)), Retrieval()]}, {"tasks": "retrieval", "pairs": PAIRS}],
+)
+def test_two_tasks_of_one_name_are_refused_before_anything_is_encoded(arguments, tmp_path):
+    """Of two objects the second was left out; beside data in memory the scores could not be saved at the end."""
+    with pytest.raises(EvaluationError, match="two different tasks have the name 'retrieval'"):
+        isoglot.evaluate(lambda _: pytest.fail("encoded"), **arguments, data=tmp_path, output=tmp_path / "out")
+    assert len(plan(["retrieval", Retrieval(), TASKS["retrieval"]])) == 1
+
+
+def test_a_row_in_memory_is_named_by_its_place():
+    """Not by its place among the rows of its languages."""
+    groups = [Group(("a", "b"), ("deu", "fra")), Group(("c", "d"), ("deu", "eng"))]
+    with pytest.raises(EvaluationError, match="deu-eng, language eng: row 2: "):
+        isoglot.evaluate(lambda texts: [[np.nan if text == "d" else 1, 2] for text in texts], pairs=groups)
 
 
 def test_rated_pairs_in_memory_are_correlated_with_cosines():

@@ -1,6 +1,7 @@
 """Pairs of languages with English beside the others."""
 
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,33 @@ def test_the_means_are_over_pairs_with_english_and_over_the_others():
     assert found.english == pytest.approx((0.9 + 0.8 + 0.7) / 3)
     assert found.others == pytest.approx((0.5 + 0.4 + 0.3) / 3)
     np.testing.assert_allclose(found.table, found.table.T)
+
+
+@pytest.mark.parametrize("codes", [("deu", "eng", "fra", "eng:2"), ("deu", "eng", "fra", "eng_GB")])
+def test_a_second_english_is_no_other_language(tmp_path, codes):
+    """A paraphrase or a variety: its pairs with other languages are with English, and its pair with English neither."""
+    found = split_similarity(results(codes=codes))
+    assert set(found.codes[:2]) == {"eng", codes[3]}
+    assert found.english == pytest.approx((0.9 + 0.8 + 0.4 + 0.3) / 4)
+    assert found.others == 0.5
+    split = plot_similarity([results(codes=codes)], tmp_path / "a.svg")["m"]
+    assert (split.english, split.others) == (found.english, found.others)
+
+
+def test_paraphrases_are_no_pair_of_languages():
+    found = split_similarity(results(codes=("deu", "eng", "fra", "deu:2"), values=VALUES**2))
+    assert found.others == pytest.approx((0.25 + 0.09) / 2)
+
+
+def test_languages_that_never_meet_have_no_mean():
+    """English has a cosine with no other language, so the mean would be NaN."""
+    values = VALUES.astype(object)
+    values[1, [0, 2, 3]] = values[[0, 2, 3], 1] = ""
+    table = tuple((code, *row) for code, row in zip(CODES, values.tolist(), strict=True))
+    score = results()[0]
+    details = (replace(score.details[0], rows=table),)
+    with pytest.raises(EvaluationError, match="expected English"):
+        split_similarity(Scores([replace(score, details=details)], "m", {}))
 
 
 def test_results_that_cannot_be_split_are_refused(tmp_path):

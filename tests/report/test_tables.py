@@ -8,7 +8,7 @@ from rich.console import Console
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.suites import SUITES, by_suite, lacking
-from isoglot.report.tables import Grid, by_language, side_by_side, to_markdown, to_rich
+from isoglot.report.tables import Grid, by_language, latex_document, side_by_side, to_markdown, to_rich
 
 
 def scores(**values):
@@ -153,3 +153,13 @@ def test_errors_of_a_suite_have_two_decimals():
 def test_notes_are_a_list_below_a_markdown_table():
     grid = Grid("title", ("subset", "a"), (("x", "1.0"),), notes=("a: one", "b: two"))
     assert to_markdown(grid) == "| subset | a |\n|---|---:|\n| x | 1.0 |\n\n- a: one\n- b: two\n"
+
+
+def test_latex_has_the_characters_of_its_text():
+    """In LaTeX's default font encoding > and | are other characters, and a second line would end a comment."""
+    grid = Grid("a|b", ("system", "x>y"), (("two\nlines", "1"),))
+    text = latex_document([grid], "first\nsecond")
+    assert "a$|$b" in text
+    assert "x$>$y" in text
+    assert "two lines" in text
+    assert text.startswith("% first\n% second\n")

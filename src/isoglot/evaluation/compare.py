@@ -19,7 +19,7 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -55,6 +55,7 @@ _WAYS = {"better": True, "worse": False}
 Interval = tuple[float, float]
 System = str | Path | Scores | Iterable[Score]
 Group = list[list[Score]]  # of one key, the scores of the seeds of each system
+Draws = tuple[int, int]  # bootstrap samples, permutations
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,17 +175,12 @@ class Table:
         first = next((place for place, row in enumerate(self.rows) if row.average and not self.of_columns), None)
         direction = " (lower is better)" if lower == {True} else ""
         title = f"{self.task} {self.metric}".rstrip()
-        notes = tuple(self._count_wins(systems))
-        return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first, notes=notes)
-
-    def _count_wins(self, systems: Sequence[str]) -> Iterator[str]:
-        """For each system except the first one line: the numbers of subsets in which it is better, worse and equal;
-        none for columns.
-        """
+        notes = []
         for place, name in enumerate(() if self.of_columns else systems[1:]):
             counts = self.tally(place)
             ways = (f"{way} in {counts[way]} ({counts[f'{way}, significantly']} significantly)" for way in _WAYS)
-            yield f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}"
+            notes.append(f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}")
+        return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first, notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +356,12 @@ def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None)
     given_names = names if names is not None else [None] * len(systems)
     if len(given_names) != len(systems):
         raise ValueError(f"{len(given_names)} names for {len(systems)} systems; pass one for each")
-    defaults = [_default_name(place, system) for place, system in enumerate(systems)]
+    defaults = [
+        Path(os.path.realpath(system)).as_posix().removesuffix("/results.json").rpartition("/")[2]
+        if isinstance(system, str | Path)
+        else system.model if isinstance(system, Scores) else f"system {place}"
+        for place, system in enumerate(systems, 1)
+    ]  # fmt: skip
     unnamed = Counter(label for name, label in zip(given_names, defaults, strict=True) if not name)
     # Two folders with the same name may be different systems, so they are named by their paths.
     labels = [
@@ -375,12 +376,6 @@ def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None)
         seeds = list_seeds(system) if isinstance(system, str | Path) else [system]
         runs.setdefault(label, []).extend(_results(label, one) for one in seeds)
     return runs
-
-
-def _default_name(place: int, system: System) -> str:
-    if not isinstance(system, str | Path):
-        return system.model if isinstance(system, Scores) else f"system {place + 1}"
-    return Path(os.path.realpath(system)).as_posix().removesuffix("/results.json").rpartition("/")[2]
 
 
 def _results(label: str, system: System) -> Scores:
@@ -446,12 +441,19 @@ class _Work:
             groups |= groups_of_task
             reasons |= reasons_of_task
         present = [name for name in keys if name in groups]
-        samples = resample(groups, present, resamples=resamples, permutations=resamples, seed=seed)
+        # Metrics of one task are outcomes of the same items.
+        counts = (Counter(task for task, _ in {(task, metric) for task, _, metric in one.keys}) for one in columns)
+        several = {task for count in counts for task in count if count[task] > 1}
+        samples = resample(groups, present, (resamples, resamples), seed=seed, joint_tasks=several)
         rows = []
         for column in columns:
-            if missing := column.lacking(groups):
-                reason = reasons.get(missing[0], "no system has it")
-                self.left_out.append(f"{name} {column.label}: {' '.join(missing[0])}: {reason}")
+            first_scores = [groups[key][0][0] for key in column.keys if key in groups]
+            kinds = {(score.unit == "plain", score.lower_is_better) for score in first_scores}
+            if (missing := column.lacking(groups)) or len(kinds) > 1:
+                reason = "its scores differ in scale or in whether lower is better"
+                if missing:
+                    reason = f"{' '.join(missing[0])}: {reasons.get(missing[0], 'no system has it')}"
+                self.left_out.append(f"{name} {column.label}: {reason}")
                 continue
             # `Column.mean` is linear, so it works on samples and on arrays of the seeds' values as on single values.
             values = [
@@ -459,7 +461,7 @@ class _Work:
                 for place in range(len(self.names))
             ]
             joint = column.mean(samples) if samples.keys() >= {*column.keys} else None
-            score, count = groups[column.keys[0]][0][0], len(column.keys)
+            score, count = first_scores[0], len(first_scores)
             if count > 1 or score.over:
                 score = replace(score, n=count if count > 1 else score.n, over=tuple(map(" ".join, column.keys)))
             rows.append(_row(column.label, score, [seeds.tolist() for seeds in values], joint, average=True))
@@ -478,7 +480,7 @@ class _Work:
             self.left_out.append(f"{task} {metric}: only averages of its {count} subsets are compared")
         # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
         permutations = max(resamples, round(5 * len(family) / LEVEL))
-        samples = resample(groups, shown, resamples=resamples, permutations=permutations, seed=seed)
+        samples = resample(groups, shown, (resamples, permutations), seed=seed)
         rows = []
         for name in shown:
             values = [[score.value for score in runs] for runs in groups[name]]
@@ -568,12 +570,13 @@ class Samples:
 
 
 def resample(
-    groups: Mapping[Key, Group], names: Sequence[Key], *, resamples: int, permutations: int, seed: int
+    groups: Mapping[Key, Group], names: Sequence[Key], draws: Draws, *, seed: int, joint_tasks: Collection[str] = ()
 ) -> dict[Key, Samples]:
     """Samples of each named score that has items, and of each average over such scores.
 
     In `groups` an average follows its subsets, and all systems with an item set of a subset have the same.
-    Samples depend on the seed, on the task and on the name of the subset or the id of its item set.
+    Samples depend on the seed, on the task and on the name of the subset or the id of its item set; those of
+    `joint_tasks` are the same for all metrics of a task.
     """
     complete: dict[Key, Group] = {}
     for name, group in groups.items():
@@ -582,7 +585,8 @@ def resample(
     @cache
     def draw(name: Key) -> Samples | None:
         if _has_items(complete[name]):
-            return _sample_items(complete[name], resamples=resamples, permutations=permutations, seed=seed)
+            shared = name[0] in joint_tasks or bool(_item_set(complete[name]))
+            return _sample_items(complete[name], draws, seed=seed, shared=shared)
         parts = [draw(part) for part in list_parts(groups[name][0][0])]
         sampled = [part for part in parts if part is not None]
         return sum(sampled[1:], sampled[0]) / len(sampled) if sampled and len(sampled) == len(parts) else None
@@ -616,12 +620,12 @@ def _item_set(group: Group) -> str:
     return max(score.item_set for runs in group for score in runs)
 
 
-def _sample_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Samples:
-    first, item_set = group[0][0], _item_set(group)
+def _sample_items(group: Group, draws: Draws, *, seed: int, shared: bool) -> Samples:
+    (resamples, permutations), first, item_set = draws, group[0][0], _item_set(group)
     stream = [seed, zlib.crc32(f"{first.task}\n{item_set or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
     all_tables, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
-    options: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": bool(item_set)}
+    options: dict[str, Any] = {"statistic": first.statistic, "seed": stream, "shared": shared}
     values = bootstrap(all_tables, resamples=resamples, **options)
     null = [permutation(tables[0], other, permutations=permutations, **options) for other in tables[1:]]
     means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])

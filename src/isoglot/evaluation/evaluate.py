@@ -84,7 +84,7 @@ def evaluate(
     in_memory = _make_tasks(pairs, sts, codes)
     if not entries and not in_memory:
         raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
-    planned = [*(plan(entries, languages=codes) if entries else ()), *in_memory]
+    planned = plan(entries, languages=codes, in_memory=in_memory)
     if output is not None:
         check_folder(Path(output), inputs=(model.vectors, model.texts) if isinstance(model, Precomputed) else ())
     if cache is not None:
@@ -168,7 +168,7 @@ def describe(model: Any) -> tuple[str, dict[str, Setting]]:
     return model.name or type(model).__name__, settings | basics
 
 
-def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]:
+def _make_tasks(pairs: Any, sts: Any, languages: tuple[str, ...]) -> list[Planned]:
     """The tasks on data in memory."""
     tasks: list[Planned] = []
     if pairs is not None:
@@ -183,7 +183,7 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
         tasks.append((Retrieval(groups), languages if has_codes else ()))
     if sts is not None:
-        rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_rated(sts), 1))
+        rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_ratings(sts), 1))
         if not rated:
             raise EvaluationError("sts contains no rows; pass rows (sentence, sentence, gold)")
         codes = dict.fromkeys(canonical_list(languages))
@@ -192,7 +192,7 @@ def _make_tasks(pairs: Any, sts: Any, languages: Sequence[str]) -> list[Planned]
     return tasks
 
 
-def _read_rated(rows: Any) -> Iterator[tuple[str, str, float]]:
+def _read_ratings(rows: Any) -> Iterator[tuple[str, str, float]]:
     """Rows (sentence, sentence, gold) of a list of such rows, or of data with such columns."""
     columns = isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")
     if isinstance(rows, str) or not (columns or isinstance(rows, Iterable)):

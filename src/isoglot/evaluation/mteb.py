@@ -64,10 +64,6 @@ class MtebTask:
     sizes: Mapping[str, int] = field(default_factory=dict)
     size: int = 0
 
-    def items(self, subset: str) -> int:
-        """How many items MTEB's subset has."""
-        return self.sizes.get(subset, self.size)
-
     @cached_property
     def subsets(self) -> dict[str, tuple[str, ...]]:
         """MTEB's subsets, each with its languages; `en-en` is of one."""
@@ -142,7 +138,7 @@ def _entries(at: MtebTask, scores: Sequence[Score]) -> list[dict[str, Any]]:
     values, main = dict[str, dict[str, float]](), next(iter(at.fields.values()))
     for score in scores:
         subset = _subset(at, score.subset)
-        if subset is not None and score.metric in at.fields and score.n == at.items(subset):
+        if subset is not None and score.metric in at.fields and score.n == at.sizes.get(subset, at.size):
             values.setdefault(subset, {})[at.fields[score.metric]] = score.value
     entries = []
     for subset, metrics in values.items():

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from isoglot.evaluation.statistics import Doubles, rank, weigh
 
+Tables = Sequence[NDArray[Any]]  # of several systems or seeds
+
 _CELLS = 1 << 21  # weights per block: 16 MiB
 # Smaller than the effect of one item, larger than the rounding of items to float32.
 _TIE = 1e-7
 
 
-def bootstrap(
-    tables: Sequence[NDArray[Any]], statistic: str, *, resamples: int, seed: Sequence[int], shared: bool = False
-) -> Doubles:
+def bootstrap(tables: Tables, statistic: str, *, resamples: int, seed: Sequence[int], shared: bool = False) -> Doubles:
     """Values (tables, resamples) of a statistic over bootstrap samples of the items.
 
     `tables` are the items of several systems, each (n,) or (n, columns), row i of all being the same item; a bootstrap
@@ -46,13 +46,7 @@ def bootstrap(
 
 
 def permutation(
-    base: Sequence[NDArray[Any]],
-    other: Sequence[NDArray[Any]],
-    statistic: str,
-    *,
-    permutations: int,
-    seed: Sequence[int],
-    shared: bool = False,
+    base: Tables, other: Tables, statistic: str, *, permutations: int, seed: Sequence[int], shared: bool = False
 ) -> Doubles:
     """Differences (permutations,) of a statistic, other less base, when each item's outcomes are swapped at random.
 
@@ -63,8 +57,8 @@ def permutation(
     """
     systems = [[_exchangeable(table, statistic) for table in side] for side in (base, other)]
     distinct, counts = _distinct([*systems[0], *systems[1]], shared=shared)
-    left, right = distinct[: len(base)], distinct[len(base) :]
-    pairs = [(left[place % len(base)], right[place % len(other)]) for place in range(lcm(len(base), len(other)))]
+    firsts, seconds = distinct[: len(base)], distinct[len(base) :]
+    pairs = [(firsts[place % len(base)], seconds[place % len(other)]) for place in range(lcm(len(base), len(other)))]
     generator, differences = np.random.default_rng([*seed, 1]), np.zeros(permutations)
     for start, stop in _blocks(permutations, 2 * len(counts)):
         moved = generator.binomial(counts, 0.5, size=(stop - start, len(counts))).astype(np.float64)
@@ -122,7 +116,7 @@ _SCALES: dict[str, Callable[[Doubles], Doubles]] = {
 }
 
 
-def _distinct(tables: Sequence[NDArray[Any]], *, shared: bool) -> tuple[list[Doubles], NDArray[np.int64]]:
+def _distinct(tables: Tables, *, shared: bool) -> tuple[list[Doubles], NDArray[np.int64]]:
     """The distinct rows of tables side by side, split into the tables again, and the count of each.
 
     With `shared`, all rows unchanged: another language would have other distinct rows.

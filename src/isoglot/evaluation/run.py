@@ -21,11 +21,11 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.sets import among, get_command
 from isoglot.evaluation.suites import SUITES
-from isoglot.evaluation.vectors import Remembered
+from isoglot.evaluation.vectors import Remembered, find_transformer
 from isoglot.model import Model
 from isoglot.model.base import cache_key
 
-Planned = tuple[Task, Sequence[str]]  # a task and the languages it is restricted to; none: all
+Planned = tuple[Task, tuple[str, ...]]  # a task and the languages it is restricted to; none: all
 
 
 class Finished(NamedTuple):
@@ -48,7 +48,7 @@ def run_tasks(
     """
     report = on_missing or _reject
     for task, languages, _ in _find_data(tasks, data, report):
-        if getattr(task, "needs_model", False) and not hasattr(vectors.model, "backbone"):
+        if getattr(task, "needs_model", False) and find_transformer(vectors) is None:
             report(f"{task.name}: needs a transformer to fine-tune, not only vectors")
             continue
         start, before = perf_counter(), vectors.seconds
@@ -128,15 +128,18 @@ def function(
     return remember(None, {role: remember(prompt) for role, prompt in prompts.items() if prompt is not None})
 
 
-def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:
+def plan(
+    tasks: Sequence[str | Task], *, languages: Sequence[str] = (), in_memory: Sequence[Planned] = ()
+) -> list[Planned]:
     """Each task once, in order, with its languages: those passed, or else the union over all mentions of the task.
 
-    A suite mentions its own languages, or all (none); a task named by itself, all. Raises `EvaluationError` for an
-    unknown name, and for no names.
+    A suite mentions its own languages, or all (none); a task named by itself, all. Tasks on data `in_memory` follow
+    with theirs. Raises `EvaluationError` for an
+    unknown name, for two different tasks of one name, and for no names.
     """
-    if not tasks:
+    if not tasks and not in_memory:
         raise EvaluationError("no tasks; pass names that `isoglot tasks` lists")
-    selection: dict[str, Task] = {}
+    selection = {task.name: task for task, _ in in_memory}
     mentions: dict[str, list[Sequence[str]]] = {}
     for entry in tasks:
         suite = SUITES.get(entry) if isinstance(entry, str) else None
@@ -144,10 +147,11 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
             raise EvaluationError(f"unknown task or suite {entry!r}; {nearest(entry, [*TASKS, *SUITES], most=99)}")
         for task in suite.tasks if suite else [entry]:
             one = TASKS[task] if isinstance(task, str) else task
-            selection.setdefault(one.name, one)
+            if selection.setdefault(one.name, one) != one:
+                raise EvaluationError(f"two different tasks have the name {one.name!r}; evaluate them separately")
             mentions.setdefault(one.name, []).append(suite.languages.get(one.name, ()) if suite else ())
     unions = {name: sorted(set().union(*every)) if all(every) else () for name, every in mentions.items()}
-    return [(task, tuple(languages or unions[name])) for name, task in selection.items()]
+    return [*((selection[name], tuple(languages or union)) for name, union in unions.items()), *in_memory]
 
 
 def texts_of(

@@ -63,10 +63,7 @@ class Scores(list[Score]):
     """
 
     def __init__(
-        self,
-        scores: Iterable[Score] = (),
-        model: str = "model",
-        settings: Mapping[str, Setting] | None = None,
+        self, scores: Iterable[Score] = (), model: str = "model", settings: Mapping[str, Setting] | None = None
     ) -> None:
         super().__init__(scores)
         self.model, self.settings = model, dict(settings or {})

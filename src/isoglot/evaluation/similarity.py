@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import is_english
+from isoglot.evaluation.tasks.analysis import language_of
 from isoglot.report.charts import canvas, heat_cells, image_kind, matrix, plain, save
 
 TASK, METRIC = "similarity", "cosine/translations"
@@ -24,7 +25,11 @@ _SIDE = 3.2  # inches of a heat map
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Mean cosines of the pairs of languages with English and of the others; `codes` of the table, English first."""
+    """Mean cosines of the pairs of languages with English and of the others.
+
+    `codes` of the table, those of English first: several if there are paraphrases (`eng:2`) or varieties (`eng_GB`).
+    Pairs of one language are in neither mean.
+    """
 
     codes: tuple[str, ...]
     table: NDArray[np.float64]
@@ -39,20 +44,21 @@ class Split:
 def split_similarity(scores: Scores) -> Split:
     """The table of the task `similarity` and its means.
 
-    Raises `EvaluationError` without that task, without English, and for fewer than three languages.
+    Raises `EvaluationError` without that task, and without a cosine of English and another language or of two others.
     """
     means_over_pairs = [score for score in scores if (score.task, score.metric, score.subset) == (TASK, METRIC, "mean")]
     details = [detail for score in means_over_pairs for detail in score.details if detail.kind == "similarity"]
     if not details:
         raise EvaluationError(f"{scores.model}: has no table of similarities; evaluate it with --tasks {TASK}")
     codes, values = list(details[0].columns[1:]), matrix(details[0], scores.model)
-    order = sorted(range(len(codes)), key=lambda place: not is_english(codes[place]))
-    if len(codes) < 3 or not is_english(codes[order[0]]):
+    languages = np.array([language_of(code) for code in codes])
+    others = np.array([not is_english(language) for language in languages])
+    valid = np.isfinite(values) & (languages[:, None] != languages)
+    parts = [values[valid & pairs] for pairs in (others[:, None] ^ others, others[:, None] & others)]
+    if not all(map(len, parts)):
         raise EvaluationError(f"{scores.model}: {', '.join(codes)}: expected English and two or more other languages")
-    table = values[np.ix_(order, order)]
-    others = table[1:, 1:][np.triu_indices(len(codes) - 1, 1)]
-    means = (float(np.nanmean(part)) for part in (table[0, 1:], others))
-    return Split(tuple(codes[place] for place in order), table, *means)
+    order, means = np.argsort(others, kind="stable"), (float(part.mean()) for part in parts)
+    return Split(tuple(codes[place] for place in order), values[np.ix_(order, order)], *means)
 
 
 def plot_similarity(
@@ -81,8 +87,9 @@ def plot_similarity(
             table = one.table.copy()
             np.fill_diagonal(table, np.nan)
             image = heat_cells(axes, [plain(code)[:14] for code in one.codes], table, limits=limits, side=_SIDE)
-            axes.axhline(0.5, color="white", linewidth=3)
-            axes.axvline(0.5, color="white", linewidth=3)
+            border = sum(is_english(language_of(code)) for code in one.codes) - 0.5
+            axes.axhline(border, color="white", linewidth=3)
+            axes.axvline(border, color="white", linewidth=3)
             axes.set_title(f"{plain(name)[:40]}\n{one}", fontsize=9)
         figure.colorbar(image, ax=list(grid[0]), fraction=0.05).outline.set_visible(False)
         save(figure, output)

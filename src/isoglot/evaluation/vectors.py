@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import compress
 from time import perf_counter
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import as_python
-from isoglot.core.errors import EvaluationError
+from isoglot.core.errors import EncoderError, EvaluationError, MissingExtraError
 from isoglot.data import vectors
 from isoglot.data.sets.normal import Texts
 from isoglot.data.store import BLOCK, VectorStore
@@ -71,6 +72,14 @@ class Remembered:
         answer = self._encode(texts)
         self._seconds += perf_counter() - start
         return answer
+
+
+def find_transformer(encode: Encode) -> Any:
+    """The transformer behind a function, as it is trained; None if there is none."""
+    model: Any = getattr(encode, "model", None)
+    with suppress(EncoderError, MissingExtraError):  # it may compute without torch
+        model = getattr(model, "trainable", lambda: model)()
+    return model if hasattr(model, "backbone") and hasattr(model, "tokenizer") else None
 
 
 def in_role(encode: Encode, role: str) -> Encode:

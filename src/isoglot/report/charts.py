@@ -189,15 +189,15 @@ def alignment_uniformity(spots: Sequence[Spot]) -> str:
         axes.set_ylabel("alignment (lower is better)")
         figure.legend(loc="lower left", frameon=False, bbox_to_anchor=(0.1, 0))
         figure.tight_layout(pad=0.5, rect=(0, 0.03 + 0.055 * len(models), 1, 1))
-        taken: list[tuple[float, float, float]] = []  # positions of the drawn names: left, right and baseline in points
+        spans: list[tuple[float, float, float]] = []  # of the drawn names: left, right and baseline in points
         for spot in sorted(spots, key=lambda spot: spot.alignment) if named else ():
             x, y = axes.transData.transform((spot.uniformity, spot.alignment)) * 72 / figure.dpi
             room, line = 5.2 * len(spot.subset), float(y)
             right = x + 5 + room < 72 * WIDTH
-            left = float(x + 5 if right else x - 5 - room)
-            while any(left < end and start < left + room and abs(line - low) < 9 for start, end, low in taken):
+            begin = float(x + 5 if right else x - 5 - room)
+            while any(begin < end and start < begin + room and abs(line - low) < 9 for start, end, low in spans):
                 line += 1  # move it above the names that it would cover
-            taken.append((left, left + room, line))
+            spans.append((begin, begin + room, line))
             offset, weight = (5 if right else -5, line - y - 3), "bold" if spot.average else "normal"
             placing: dict[str, Any] = {"textcoords": "offset points", "ha": "left" if right else "right"}
             axes.annotate(plain(spot.subset), (spot.uniformity, spot.alignment), offset, weight=weight, **placing)
@@ -279,13 +279,13 @@ def draw(
                 edge: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": size}
                 axes.plot(*places[members].T, linestyle="", zorder=3, label=names[kind], **style(place), **edge)
             figure.legend(loc="lower center", frameon=False, ncols=columns, handletextpad=0.2, columnspacing=1)
-        taken: list[Plane] = []
+        labelled: list[Plane] = []
         for members in groups.values() if len(groups) <= _LABELLED else ():
             middle, low = places[members].mean(axis=0), places[members].min(axis=0)[1]
             at = np.array([middle[0], low])
-            free = all(np.abs((at - other) / (1.6 / side, 0.2 / side)).max() > 1 for other in taken)
+            free = all(np.abs((at - other) / (1.6 / side, 0.2 / side)).max() > 1 for other in labelled)
             if free and np.abs(places[members] - middle).max() <= _TOGETHER:
-                taken.append(at)
+                labelled.append(at)
                 inside = "left" if at[0] < 0.15 else "right" if at[0] > 0.85 else "center"
                 text = plain(sentences[members[0]].text)
                 words = text if len(text) <= 24 else f"{text[:23].rstrip()}…"

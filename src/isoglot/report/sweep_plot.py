@@ -95,7 +95,8 @@ def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[Lines, list[Any], str]:
     lines: Lines = {}
     for arm in varied:
         value = arm["at"][axis]
-        word = f"{axis.rpartition('.')[2]}={write_value(value)}"
-        name = ", ".join(part for part in arm["name"].split(", ") if part not in (word, f"{axis}={write_value(value)}"))
+        # Without this setting, by its whole name or its last part. Its value may contain commas, as a list does.
+        short, text = axis.rpartition(".")[2], f"={write_value(value)}, "
+        name = f", {arm['name']}, ".replace(f", {axis}{text}", ", ").replace(f", {short}{text}", ", ").strip(", ")
         lines.setdefault(name, []).append((value if isinstance(value, int | float) else str(value), arm["name"]))
     return lines, list(dict.fromkeys(at for points in lines.values() for at, _ in points)), axis

@@ -27,7 +27,7 @@ _LATEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
     | {"▲": r"$\blacktriangle$", "▼": r"$\blacktriangledown$", "↓": r"$\downarrow$", "≤": r"$\leq$"}
-    | {"–": "--", "<": "$<$"}
+    | {"–": "--", "<": "$<$", ">": "$>$", "|": "$|$", "\n": " "}
 )  # triangles are in the package amssymb
 
 
@@ -82,8 +82,8 @@ def side_by_side(
     matching = [[one for one in scores if (one.task, one.metric) == (task, metric)] for scores in models.values()]
     all_scores = [score for scores in matching for score in scores]
     visible, title = _choose(all_scores, f"{task} {to_label(all_scores[0]) if all_scores else metric}", most)
-    averages, chosen = {score.subset for score in visible if score.over}, {score.subset for score in visible}
-    tables = [{score.subset: score for score in scores if score.subset in chosen} for scores in matching]
+    averages, subsets = {score.subset for score in visible if score.over}, {score.subset for score in visible}
+    tables = [{score.subset: score for score in scores if score.subset in subsets} for scores in matching]
     names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in averages)
     cells = {name: [table.get(name) for table in tables] for name in names}
     same, bold, rows = alike(cells), set(), []
@@ -210,7 +210,7 @@ def to_document(grids: Iterable[Grid]) -> str:
 
 def latex_document(grids: Iterable[Grid], comment: str = "") -> str:
     """Tables in LaTeX, for the packages booktabs and amssymb, below a comment."""
-    return "\n".join([*([f"% {comment}"] if comment else []), *map(to_latex, grids)])
+    return "\n".join([*(f"% {line}" for line in comment.splitlines()), *map(to_latex, grids)])
 
 
 def save_tables(path: str | Path, grids: Sequence[Grid], *, markdown: str | None = None, comment: str = "") -> None:

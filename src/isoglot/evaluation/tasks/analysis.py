@@ -43,7 +43,7 @@ from isoglot.evaluation.plot import plane
 from isoglot.evaluation.sets import SetTask, Source, among, is_english
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.tasks import retrieval, sts
-from isoglot.evaluation.tasks.xsim import N_WAY, TextSources, check_aligned
+from isoglot.evaluation.tasks.xsim import N_WAY, TextSources, check_alignment
 from isoglot.evaluation.vectors import embed, unit
 
 POSITIVE = 4.0  # minimum gold score of a pair with the same meaning
@@ -177,7 +177,7 @@ def read_groups(
             best, most = (name, texts), count
     if best is None:
         return user_groups
-    return tuple(islice(_narrow(_read_aligned(*best, task), languages), GROUPS))
+    return tuple(islice(_narrow(_read_n_way(*best, task), languages), GROUPS))
 
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
@@ -185,27 +185,27 @@ def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
     return tuple(sorted({code for group in groups for code in group.sentences}, key=_order))
 
 
-def find_shared(groups: Sequence[Translations], languages: Sequence[str]) -> list[int]:
+def find_complete(groups: Sequence[Translations], languages: Sequence[str]) -> list[int]:
     """The places of the groups that have all of the languages."""
     return [place for place, group in enumerate(groups) if set(languages) <= group.sentences.keys()]
 
 
 def pairs(groups: Sequence[Translations]) -> list[tuple[str, str]]:
     """Each two languages that at least two groups have."""
-    return [pair for pair in combinations(codes(groups), 2) if len(find_shared(groups, pair)) >= 2]
+    return [pair for pair in combinations(codes(groups), 2) if len(find_complete(groups, pair)) >= 2]
 
 
 def find_common(groups: Sequence[Translations], *, minimum: int) -> tuple[str, ...]:
     """All languages if they are `minimum` or more and two groups have every one of them; otherwise none."""
     languages = codes(groups)
-    return languages if len(languages) >= minimum and len(find_shared(groups, languages)) >= 2 else ()
+    return languages if len(languages) >= minimum and len(find_complete(groups, languages)) >= 2 else ()
 
 
 def vectors(encode: Encode, groups: Sequence[Translations], *, task: str) -> dict[str, Doubles]:
     """Unit vectors (G, D) of the G groups for each language, zero where a group lacks it. Raises `EvaluationError`."""
     tables: dict[str, Doubles] = {}
     for code in codes(groups):
-        places = find_shared(groups, [code])
+        places = find_complete(groups, [code])
         texts, read_at = zip(*(groups[place].sentences[code] for place in places), strict=True)
         rows = embed(encode, texts, where=f"{task} {code}", place=read_at.__getitem__)
         tables[code] = np.zeros((len(groups), rows.shape[1]))
@@ -225,24 +225,24 @@ def square(languages: Sequence[str], values: Mapping[tuple[str, ...], float], *,
 
 def _count(present: Iterable[str], languages: Sequence[str]) -> int:
     """The number of the languages among the codes found."""
-    return sum(any(among(_language(code), [language]) for code in present) for language in languages)
+    return sum(any(among(language_of(code), [language]) for code in present) for language in languages)
 
 
 def _order(code: str) -> tuple[bool, str]:
-    return is_english(_language(code)), code
+    return is_english(language_of(code)), code
 
 
-def _language(code: str) -> str:
+def language_of(code: str) -> str:
     """Without the number of a paraphrase."""
     return code.partition(":")[0]
 
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        language_of = {code: _language(code) for code in group.sentences}
-        wanted = [code for code, language in language_of.items() if is_english(language) or among(language, languages)]
+        codes = ((code, language_of(code)) for code in sorted(group.sentences, key=_order))
+        wanted = [code for code, language in codes if is_english(language) or among(language, languages)]
         if len(wanted) >= 2:
-            yield Translations(group.name, {code: group.sentences[code] for code in sorted(wanted, key=_order)})
+            yield Translations(group.name, {code: group.sentences[code] for code in wanted})
 
 
 def _read_files(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
@@ -255,13 +255,13 @@ def _read_files(data: Path, task: str, paraphrases: bool) -> Iterator[Translatio
         yield Translations(item_set_of(group.texts), sentences)
 
 
-def _read_aligned(source: str, texts_of: TextSources, task: str) -> Iterator[Translations]:
+def _read_n_way(source: str, texts_of: TextSources, task: str) -> Iterator[Translations]:
     where = f"{task}, set {source}"
     # TICO-19 has one English text per partner, which differ in a few words: the first one is used.
     tables = {code: N_WAY[source].read(texts_of, code, partner=min(texts_of[code]), where=where) for code in texts_of}
     first, *others = [*tables] or [""]
     for code in others:
-        check_aligned((tables[first], tables[code]), where=f"{where}, languages {first} and {code}")
+        check_alignment((tables[first], tables[code]), where=f"{where}, languages {first} and {code}")
     for rows in zip(*tables.values(), strict=True):
         sentences = {code: (row.texts[0], row.places[0]) for code, row in zip(tables, rows, strict=True)}
         yield Translations(f"{source} {rows[0].id}", sentences)
@@ -304,8 +304,8 @@ class OfGroups(BaseTask):
             data, task=self.name, source=self.source, languages=languages, paraphrases=self.paraphrases
         )
         every = find_common(groups, minimum=3) if self.together else ()
-        chosen = [*pairs(groups), *([every] if every else [])]
-        return {"-".join(codes): Subset(groups, codes, find_shared(groups, codes)) for codes in chosen}
+        combinations_of_codes = [*pairs(groups), *([every] if every else [])]
+        return {"-".join(codes): Subset(groups, codes, find_complete(groups, codes)) for codes in combinations_of_codes}
 
     def mean_subsets(self, subsets: Iterable[str]) -> Iterable[str]:
         """The pairs of languages."""
@@ -326,10 +326,10 @@ class OfGroups(BaseTask):
         if self.table is None:
             return scores
         metric, same = self.table
-        chosen = {score.subset: score for score in scores if score.metric == metric.name}
-        values = {subsets[name].languages: score.value for name, score in chosen.items() if name in subsets}
+        by_subset = {score.subset: score for score in scores if score.metric == metric.name}
+        values = {subsets[name].languages: score.value for name, score in by_subset.items() if name in subsets}
         table = square(codes(next(iter(subsets.values())).groups), values, same=same)
-        return [replace(score, details=(table,)) if score is chosen.get("mean") else score for score in scores]
+        return [replace(score, details=(table,)) if score is by_subset.get("mean") else score for score in scores]
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,11 +237,11 @@ def undersample(labels: Sequence[Label]) -> list[list[int]]:
     draws: list[list[int]] = []
     for _ in range(10):
         np.random.RandomState(42).shuffle(order)
-        taken: Counter[Label] = Counter()
+        counts: Counter[Label] = Counter()
         draws.append([])
         for row in order:
-            if taken[labels[row]] < 8:
-                taken[labels[row]] += 1
+            if counts[labels[row]] < 8:
+                counts[labels[row]] += 1
                 draws[-1].append(row)
     return draws
 
@@ -360,11 +360,8 @@ class PairProbe(Labelled):
 _SIB_200 = ("sib-200", "sib200")
 _MTOP = ("MTOPDomainClassification",), {"mtop-6": ("de", "en", "es", "fr", "hi", "th")}
 _MLDOC = ("mldoc",), {"mldoc-7": ("deu", "fra", "ita", "jpn", "rus", "spa", "zho")}
+_MLDOC_ENGLISH = ("train", "eng"), ("dev", "eng")
 _XTREME_15 = words("ar bg de el en es fr hi ru sw th tr ur vi zh")
-
-
-def _english(code: str) -> tuple[tuple[str, str], ...]:
-    return ("train", code), ("dev", code)
 
 
 _XTREME_7 = words("de en es fr ja ko zh")
@@ -374,9 +371,9 @@ CLASSIFICATION: tuple[Labelled, ...] = (
     FewShot("mtop", *_MTOP),
     FewShot("mtop/dev", *_MTOP, split="dev"),
     FewShot("sib-200", _SIB_200),
-    ZeroShot("sib-200/zero-shot", _SIB_200, learns=_english("eng_Latn")),
-    ZeroShot("mldoc", *_MLDOC, learns=_english("eng"), prepare=clean),
-    ZeroShot("mldoc/raw", *_MLDOC, learns=_english("eng")),
+    ZeroShot("sib-200/zero-shot", _SIB_200, learns=(("train", "eng_Latn"), ("dev", "eng_Latn"))),
+    ZeroShot("mldoc", *_MLDOC, learns=_MLDOC_ENGLISH, prepare=clean),
+    ZeroShot("mldoc/raw", *_MLDOC, learns=_MLDOC_ENGLISH),
     PairProbe("xnli", ("xtreme-xnli",), {"xtreme-15": _XTREME_15}, classes=("contradiction", "entailment", "neutral")),
     PAWS_X,
 )

@@ -24,6 +24,7 @@ from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, number_labels
+from isoglot.evaluation.vectors import find_transformer
 from isoglot.search.best import Ids
 
 if TYPE_CHECKING:
@@ -54,12 +55,8 @@ class PawsXFinetune(Labelled):
 
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """Accuracy of each language. Raises `EvaluationError` when `encode` has no transformer behind it."""
-        model: Any = getattr(encode, "model", None)
-        if getattr(model, "origin", None):
-            model = model.trainable()
-        if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
-            what = "vectors without a model" if model is None else f"a {type(model).__name__}"
-            raise EvaluationError(f"{self.name}: {what} cannot be fine-tuned; use a transformer, or leave the task out")
+        if (model := find_transformer(encode)) is None:
+            raise EvaluationError(f"{self.name}: needs a transformer to fine-tune; use one, or leave the task out")
         tests = {code: self.read(parts[-1]) for code, parts in subsets.items()}
         train, dev = (self.read(source)[0] for source in next(iter(subsets.values()))[:2])
         classifier = self._learn(model, train, dev)

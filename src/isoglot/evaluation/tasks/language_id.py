@@ -82,10 +82,10 @@ class LanguageId(SetTask):
             line = min(len(english), len(translated)) + 1
             raise EvaluationError(f"{where}: {sizes}: not translations from line {line} on; get both files again")
         first = {premise: row for row, premise in reversed(list(enumerate(english.texts())))}
-        taken = Rows(translated[row] for row in sorted(first.values())[:PREMISES])
-        if len(taken) < 2:
+        premises = Rows(translated[row] for row in sorted(first.values())[:PREMISES])
+        if len(premises) < 2:
             raise EvaluationError(f"{where}: test-en.tsv has only one premise; two that differ are needed")
-        return taken.texts(), embed_rows(encode, taken, where=where)
+        return premises.texts(), embed_rows(encode, premises, where=where)
 
 
 @dataclass(frozen=True, slots=True)

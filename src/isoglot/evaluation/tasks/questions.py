@@ -39,18 +39,13 @@ def _dcg(gains: Doubles) -> float:
     return float(gains @ (1 / np.log2(np.arange(2, len(gains) + 2))))
 
 
-def _reciprocal_rank(answers: Doubles, _gains: Doubles) -> float:
-    hits = answers > 0
-    return 1 / (int(hits.argmax()) + 1) if hits.any() else 0.0
-
-
 # Metric -> its value for a question, from the relevance (k,) of the paragraphs that it found, best first, and that of
 # its relevant ones, the greatest first.
 MEASURES: dict[Metric, Callable[[Doubles, Doubles], float]] = {
     Metric(f"ndcg@{DEPTH}", main=True): lambda answers, gains: _dcg(answers) / _dcg(gains[:DEPTH]),
     Metric("recall@1"): lambda answers, gains: float(answers[0] > 0) / len(gains),
     Metric(f"recall@{DEPTH}"): lambda answers, gains: int((answers > 0).sum()) / len(gains),
-    Metric(f"mrr@{DEPTH}"): _reciprocal_rank,
+    Metric(f"mrr@{DEPTH}"): lambda answers, _: max((answers > 0) / np.arange(1, len(answers) + 1)),
 }
 
 

@@ -121,7 +121,7 @@ def first_places(texts: Sequence[str]) -> Ids:
     return np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
 
 
-def warn_of_repeated(rows: Texts, side: int, *, where: str) -> bool:
+def warn_of_duplicates(rows: Texts, side: int, *, where: str) -> bool:
     """Whether any sentence of one side stands twice, which is logged, once, with the places of the first that does.
 
     Not an error, since translation memories have such rows; but no encoder can get all of them right: the first of
@@ -156,7 +156,7 @@ class Tatoeba(SetTask):
             rows = source.read(f"{self.name} {subset}")
             pair = subset.removesuffix("-eng"), "eng"
             for side, language in enumerate(pair):
-                warn_of_repeated(rows, side, where=f"{self.name} {subset}, language {language}")
+                warn_of_duplicates(rows, side, where=f"{self.name} {subset}, language {language}")
             yield from score_pair(encode, pair, rows, task=self.name, measures=MTEB_MEASURES)
 
 
@@ -181,7 +181,7 @@ class Retrieval(BaseTask):
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[tuple[str, str], Columns, str]]:
         """Pairs of languages that occur together in a group, their sentences, and the id of their item set."""
         pairs: dict[tuple[str, str], tuple[Columns, list[str]]] = {}
-        in_memory = (("", group) for group in self.groups or ())
+        in_memory = ((f"row {number}", group) for number, group in enumerate(self.groups or (), 1))
         for place, group in read_groups(data, task=self.name) if self.groups is None else in_memory:
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             codes = [language for language in firsts if is_english(language) or among(language, languages)]
@@ -192,7 +192,7 @@ class Retrieval(BaseTask):
                 for side, language in zip(columns.sides, pair, strict=True):
                     side.append(firsts[language])
                 keys.append(key)
-                columns.places.append(place or f"pair {len(keys)}")
+                columns.places.append(place)
         return {"-".join(pair): (pair, columns, item_set_of(keys)) for pair, (columns, keys) in sorted(pairs.items())}
 
     def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Columns, str]]) -> Iterator[Score]:
@@ -201,7 +201,7 @@ class Retrieval(BaseTask):
         for subset, (pair, rows, item_set) in subsets.items():
             for side, language in enumerate(pair if self.groups is None else ()):
                 where = f"{self.name} {subset}, language {language}"
-                if language not in warned and warn_of_repeated(rows, side, where=where):
+                if language not in warned and warn_of_duplicates(rows, side, where=where):
                     warned.add(language)  # once, as a language has many pairs
             yield from score_pair(encode, pair, rows, task=self.name, measures=MEASURES, item_set=item_set)
 
@@ -258,9 +258,8 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     kind = next((kind for kind in kinds if f".{kind}" in suffixes), "folder" if path.is_dir() else "")
     if not kind:
         raise EvaluationError(f"{task}: {path}: only .{', .'.join(kinds)} are read; rename or convert the file")
-    unit = {"folder": "line", "parquet": "row", "po": "translation", **dict.fromkeys(("tmx", "xliff"), "unit")}.get(
-        kind
-    )
+    units = {"folder": "line", "parquet": "row", "po": "translation", "tmx": "unit", "xliff": "unit"}
+    unit = units.get(kind)
     passed = Counter[str]()
     numbers: Iterator[int] = count(1)
     if kind in TABLES:  # a row of CSV may have several lines, and blank ones before it; the first has the names

@@ -89,7 +89,7 @@ class NWay:
         return Rows(rows)
 
 
-def check_aligned(texts: tuple[Rows, Rows], *, where: str) -> None:
+def check_alignment(texts: tuple[Rows, Rows], *, where: str) -> None:
     """Raise `EvaluationError`, opened by `where`, unless both texts have sentences of the same identifiers."""
     ids = [{int(row.id): row for row in rows} for rows in texts]
     if ids[0].keys() == ids[1].keys():
@@ -190,7 +190,7 @@ class XSim(BaseTask):
 
         for a, b in combinations(subsets, 2):
             x, y = side(a, b), side(b, a)
-            check_aligned((x.rows, y.rows), where=f"{self.name} {a}-{b}")
+            check_alignment((x.rows, y.rows), where=f"{self.name} {a}-{b}")
             near, shown = neighbours(x.vectors, y.vectors, self.k, metric="cosine"), self.margins[: pivot in (a, b)]
             forward = near.forward_scores, near.forward_ids, near.backward_scores
             backward = near.backward_scores, near.backward_ids, near.forward_scores

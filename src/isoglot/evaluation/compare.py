@@ -356,12 +356,7 @@ def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None)
     given_names = names if names is not None else [None] * len(systems)
     if len(given_names) != len(systems):
         raise ValueError(f"{len(given_names)} names for {len(systems)} systems; pass one for each")
-    defaults = [
-        Path(os.path.realpath(system)).as_posix().removesuffix("/results.json").rpartition("/")[2]
-        if isinstance(system, str | Path)
-        else system.model if isinstance(system, Scores) else f"system {place}"
-        for place, system in enumerate(systems, 1)
-    ]  # fmt: skip
+    defaults = [_default_name(place, system) for place, system in enumerate(systems, 1)]
     unnamed = Counter(label for name, label in zip(given_names, defaults, strict=True) if not name)
     # Two folders with the same name may be different systems, so they are named by their paths.
     labels = [
@@ -376,6 +371,12 @@ def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None)
         seeds = list_seeds(system) if isinstance(system, str | Path) else [system]
         runs.setdefault(label, []).extend(_results(label, one) for one in seeds)
     return runs
+
+
+def _default_name(number: int, system: System) -> str:
+    if isinstance(system, str | Path):
+        return Path(os.path.realpath(system)).as_posix().removesuffix("/results.json").rpartition("/")[2]
+    return system.model if isinstance(system, Scores) else f"system {number}"
 
 
 def _results(label: str, system: System) -> Scores:

@@ -163,6 +163,15 @@ def test_merged_parts_equal_what_faiss_adds_at_once(tmp_path, kind, monkeypatch)
     index.close()
 
 
+def test_a_kind_whose_lists_are_inside_another_grows(tmp_path):
+    index = make(tmp_path / "i", kind="IVF8,SQ8,RFlat", vectors=unit(1300)[:1000])
+    index.add_vectors(sentences(300, 1000), unit(1300)[1000:])
+    index.restructure()
+    assert index._view.covered == 1300
+    assert index.search(unit(1300)[1200:1201], 1)[0][0].row == 1200
+    index.close()
+
+
 def test_a_killed_structure_is_resumed_by_its_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(structures, "BLOCK", 64 * 4 * DIM)
     monkeypatch.setattr(structures, "_PART", 1)

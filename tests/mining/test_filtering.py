@@ -92,6 +92,13 @@ def test_what_has_no_others_to_be_compared_with_is_kept_and_counted():
     assert filter_pairs(Table(), ["1:x"], languages="eng").kept == [Group(("1:x",), ("eng",))]
 
 
+def test_pairs_in_both_directions_are_judged_as_in_one():
+    """A sentence is on both sides, and its own text is no unrelated sentence."""
+    groups = pairs(20, {3}, "eng")
+    turned = [Group(group.texts[::-1], group.langs) for group in groups]
+    assert filter_pairs(Table(), groups + turned).dropped == [groups[3], turned[3]]
+
+
 def test_an_absolute_margin_is_the_cosine_and_needs_a_threshold():
     groups = pairs(5, {2})
     assert filter_pairs(Table(), groups, margin="absolute", threshold=0.6).dropped == [groups[2]]

@@ -149,6 +149,8 @@ def from_stdin(*paths: Path, suffix: str = "") -> Iterator[list[Path]]:
     if Path("-") not in paths:
         yield [*paths]
         return
+    if paths.count(Path("-")) > 1:
+        raise IsoglotError("-: stdin can be read once; pass a file instead")
     with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
         text = Path(folder) / f"stdin{suffix}"
         with text.open("wb") as stream:

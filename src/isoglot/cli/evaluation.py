@@ -55,8 +55,7 @@ def evaluate(
 
     languages = settings.get("languages", [])
     if texts_only:
-        reason = "evaluate: --write-texts encodes nothing"
-        given.reject(reason, "texts_only", "output", "data", "tasks", "languages")
+        given.reject("evaluate: --write-texts encodes nothing", "texts_only", "output", "data", "tasks", "languages")
         count = export_texts(output, split(tasks), data=data, languages=languages, report=say)
         say(f"wrote {count:,} texts to {output}, one JSON string per line")
         return

@@ -179,7 +179,7 @@ def search(
 def _read_queries(as_json: bool) -> Iterator[str]:
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
-            text = line.decode("utf-8").rstrip("\r\n")
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise CorpusError("is not UTF-8; convert it with iconv", file="stdin", line=number) from error
         if not (as_json and text.startswith("{")):
@@ -218,15 +218,16 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
         from rich.text import Text
 
         translated = any(hit.translation is not None for hit in hits)
-        middle_columns = ["translation"] if translated else []
+        middle = ["translation"] * translated
         table = Table(
-            Column("match", justify="right"), "language", "text", *middle_columns, Column("id", style="dim"), box=None
+            Column("match", justify="right"), "language", "text", *middle, Column("id", style="dim"), box=None
         )
         for hit in hits:
             text, translation = _mark_words(query, hit.text, hit.translation or "")
             several = f" ({hit.count:,} times)" if hit.count > 1 else ""
-            other = [translation] if translated else []
-            table.add_row(f"{hit.percent:.0f} %", hit.language, text, *other, Text(hit.id + several))
+            table.add_row(
+                f"{hit.percent:.0f} %", hit.language, text, *[translation] * translated, Text(hit.id + several)
+            )
         console = Console(highlight=False)
         console.print(Text(query, style="bold"))
         console.print(table)

@@ -120,13 +120,13 @@ class View:
 
     def _score(self, query: Vectors, rows: Rows) -> _Nearest:
         """Rows, best first, with cosines in float64: they depend on two vectors, not on what was searched with them."""
-        chosen = rows[rows >= 0]
-        scores = np.empty(len(chosen))
-        for start in range(0, len(chosen), _SCORED):
+        rows = rows[rows >= 0]
+        scores = np.empty(len(rows))
+        for start in range(0, len(rows), _SCORED):
             part = slice(start, start + _SCORED)
-            scores[part] = (self.table[chosen[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-        order = np.lexsort((chosen, -scores))
-        return scores[order], chosen[order]
+            scores[part] = (self.table[rows[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+        order = np.lexsort((rows, -scores))
+        return scores[order], rows[order]
 
     def hits(self, results: Sequence[_Nearest], scale: Scale) -> list[list[Hit]]:
         """What `find` returns, with texts, and with what the scores mean."""

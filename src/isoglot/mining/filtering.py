@@ -3,8 +3,8 @@
 The first sentence of a group is compared with each other one. Its score is a margin (Artetxe and Schwenk 2019,
 "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings"): the cosine of the two against the mean
 cosine of each with its k nearest sentences on the other side, among the sentences of the same two languages in a block
-of the text. Deviation: known translations of a sentence are not among these, or the translations of a sentence would
-compete with each other. So 1 (ratio) and 0 (distance) mean: as near as unrelated sentences.
+of the text. Deviation: known translations of a sentence and its own text are not among these, or the translations of a
+sentence would compete with each other. So 1 (ratio) and 0 (distance) mean: as near as unrelated sentences.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def _blocks(groups: Iterable[Group], size: int) -> Iterator[list[Group]]:
         yield block
 
 
-def _part(group: Group, chosen: list[bool]) -> Group:
-    places = [place for place, wanted in enumerate(chosen) if wanted]
+def _part(group: Group, is_in: list[bool]) -> Group:
+    places = np.flatnonzero(is_in).tolist()
     return replace(group, texts=tuple(group.texts[at] for at in places), langs=tuple(group.langs[at] for at in places))
 
 
@@ -211,7 +211,8 @@ def _margins(vectors: Floats, first: Ids, other: Ids, margin: Margin, k: int, de
     if margin == "absolute":
         return MARGINS[margin](cosine, cosine)
     near = neighbours(x, y, k + _SPARE, device=device)
-    translations = np.unique(source * len(targets) + target)
+    equal = np.intersect1d(sources, targets, return_indices=True)[1:]  # a text is as near to itself as a translation
+    translations = np.unique(np.concatenate([source * len(targets) + target, equal[0] * len(targets) + equal[1]]))
     forward = near.forward_ids + np.arange(len(sources))[:, None] * len(targets)
     backward = near.backward_ids * len(targets) + np.arange(len(targets))[:, None]
     source_means = _mean_of_others(near.forward_scores, np.isin(forward, translations), k)[source]
@@ -221,7 +222,7 @@ def _margins(vectors: Floats, first: Ids, other: Ids, margin: Margin, k: int, de
 
 def _mean_of_others(scores: Floats, translations: NDArray[np.bool_], k: int) -> Doubles:
     """Mean (N,) of the first k scores (N, n) that are not of known translations; NaN if there are none."""
-    chosen = ~translations & (np.cumsum(~translations, axis=1) <= k)
-    count = chosen.sum(axis=1)
-    total = np.where(chosen, scores, 0).sum(axis=1, dtype=np.float64)
+    is_near = ~translations & (np.cumsum(~translations, axis=1) <= k)
+    count = is_near.sum(axis=1)
+    total = np.where(is_near, scores, 0).sum(axis=1, dtype=np.float64)
     return np.where(count, total / np.maximum(count, 1), np.nan)

@@ -174,7 +174,7 @@ def test_a_saved_index_is_of_the_same_kind(toy_static, tmp_path, kind):
     made = isoglot.Index.build(toy_static, [f"{one} {number}" for one in SENTENCES for number in range(9)], kind=kind)
     made.save(tmp_path / "saved")
     with isoglot.Index.open(tmp_path / "saved", toy_static) as again:
-        assert (again.kind, again._view.covered, again.recall) == (kind, 90, made.recall)
+        assert (again.kind, again._view.covered_rows, again.recall) == (kind, 90, made.recall)
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,8 @@ def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
     else:
         amount = f"{done:,} of {total:,} {unit}" if total else f"{done:,} {unit}"
         speed = f", {rate:,.0f}/s" if rate else ""
-    left = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
-    return amount + speed + left
+    eta = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
+    return amount + speed + eta
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def _encode(
     ranges = None if calibration is None else open_table(calibration)
     to_stdout = str(output) == "-"
     stdout = {".jsonl": "jsonl"} if to_stdout else {}
-    form = options.output_format(output, stdout | FORMATS, given=form)
+    form = options.output_format(output, stdout | FORMATS, option=form)
     if stored != "float32" and form != "npy":
         raise EncoderError("encode: --output-precision is for .npy files; name the output so, or pass --format npy")
     with ExitStack() as stack:

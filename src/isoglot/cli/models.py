@@ -80,10 +80,11 @@ def fit(
         encoder = options.open_encoder(model, **loading)
         texts = (text for _, text in read_texts(text_file) if text.strip())
         with options.naming(f"{model}, {corpus}"):
-            if transform == "whitening":
-                fitted = fit_whitening(encoder, texts, **whitening, progress=progress)
-            else:
-                fitted = fit_flow(encoder, texts, **flow, progress=progress)
+            fitted = (
+                fit_whitening(encoder, texts, **whitening, progress=progress)
+                if transform == "whitening"
+                else fit_flow(encoder, texts, **flow, progress=progress)
+            )
         fitted.encoder.save(new)
     say(f"{fitted}: {output}")
 

@@ -74,7 +74,7 @@ class _Changes:
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
-    def encoded(self) -> list[Sentence]:
+    def to_encode(self) -> list[Sentence]:
         """The sentences whose vectors are computed."""
         return [one for place, one in enumerate(self.sentences) if place not in self.copied]
 
@@ -347,7 +347,7 @@ class Index:
             while piece := next_piece(units):
                 changes = self._compare(piece, unwritten, is_passed, replacing)
                 waiting.append((piece, changes))
-                yield [one.text for one in changes.encoded]
+                yield [one.text for one in changes.to_encode]
 
         counts = Counter[str]()
         for vectors in encoding(self.origin, texts()) if encoding else encode_lists(self.model, texts()):
@@ -363,9 +363,7 @@ class Index:
         self.restructure(kind)
         return Added(counts["new"], counts["known"], counts["updated"])
 
-    def _compare(
-        self, piece: Sequence[Unit], unwritten: dict[str, Unit], is_passed: _Mask, replacing: bool
-    ) -> _Changes:
+    def _compare(self, piece: list[Unit], unwritten: dict[str, Unit], is_passed: _Mask, replacing: bool) -> _Changes:
         """What a piece changes in the index with the units that are not written yet, to which its own are added.
 
         `is_passed` marks the earlier rows of entries that this call has passed unchanged; rows beyond are its own.
@@ -414,7 +412,7 @@ class Index:
 
     def _apply(self, changes: _Changes, vectors: Vectors) -> None:
         """Write changes, with the vectors of the sentences that are encoded, in one transaction."""
-        encoded = changes.encoded
+        encoded = changes.to_encode
         table = np.ascontiguousarray(vectors, np.float32)
         if table.shape != (len(encoded), self.origin.dim):
             raise ValueError(f"vectors must be ({len(encoded)}, {self.origin.dim}), not {table.shape}")
@@ -448,7 +446,7 @@ class Index:
         Raises `ValueError` for an unknown kind, and one that needs more sentences.
         """
         wanted = kind or self.kind
-        if wanted != self.kind or (wanted != FLAT and self._view.covered != self._current().files.rows):
+        if wanted != self.kind or (wanted != FLAT and self._view.covered_rows != self._current().files.rows):
             check_kind(wanted, self.origin.dim)
             with self.store.writing() as now:
                 self._load(now)

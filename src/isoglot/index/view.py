@@ -69,7 +69,7 @@ class View:
     live: NDArray[np.bool_]
 
     @property
-    def covered(self) -> int:
+    def covered_rows(self) -> int:
         """The number of rows that the FAISS structure covers."""
         return 0 if self.structure is None else int(self.structure.ntotal)
 
@@ -96,7 +96,7 @@ class View:
         unanswered, wanted, size = [*range(len(queries))], k + _SPARE, self.files.rows
         while unanswered:
             count, batch = min(wanted, size), queries[unanswered]
-            rows = find_nearest(self.table, batch, count, first=self.covered, keep=self.live, device=device)
+            rows = find_nearest(self.table, batch, count, first=self.covered_rows, keep=self.live, device=device)
             has_all = np.full(len(unanswered), rows.shape[1] < count)
             if self.structure is not None:
                 candidates = structures.find_candidates(self.structure, batch, count, effort=effort)

@@ -61,13 +61,11 @@ def neighbours_shards(
     cluster = replace(cluster or Cluster(), gpus=0)  # a block is computed by NumPy
     if block < TILE or block % TILE:
         raise ValueError(f"block is {block}; it must be a multiple of {TILE}")
-    left, right = (side if isinstance(side, np.ndarray | Shards) else open_shards(side) for side in (x, y))
+    left, right = sides = [side if isinstance(side, np.ndarray | Shards) else open_shards(side) for side in (x, y)]
     neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # raise its errors now
     pieces = [(i, j) for j in _cuts(len(right), block) for i in _cuts(len(left), block)]
     forward, backward = Best.empty(len(left), min(k, len(right))), Best.empty(len(right), min(k, len(left)))
-    saver = Saver(
-        checkpoint, lambda: json.dumps([k, block, cluster.cpus, _key(left), _key(right)]), (forward, backward)
-    )
+    saver = Saver(checkpoint, lambda: json.dumps([k, block, cluster.cpus, *map(_key, sides)]), (forward, backward))
     done = first_piece = saver.load()
     # In order: a checkpoint covers the first n blocks, and the ids of both sides grow from block to block.
     for result in run(_block, pieces[first_piece:], cluster, shared=(left, right, k, budget, cluster.cpus)):

@@ -153,8 +153,8 @@ class _Shared:
             if not done:
                 gone = asyncio.ensure_future(_await_disconnect(request))
                 either: set[asyncio.Future[Any]] = {future, gone}
-                left = max(0.0, self.limits.work - _PATIENCE)
-                done, _ = await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                remaining = max(0.0, self.limits.work - _PATIENCE)
+                done, _ = await asyncio.wait(either, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 problem = f"The request took more than {self.limits.work:g} seconds"
                 raise Problem(504, f"{problem}; send fewer texts, or try again later.")

@@ -94,9 +94,17 @@ def test_what_has_no_others_to_be_compared_with_is_kept_and_counted():
 
 def test_pairs_in_both_directions_are_judged_as_in_one():
     """A sentence is on both sides, and its own text is no unrelated sentence."""
-    groups = pairs(20, {3}, "eng")
+    groups = [Group((f"{n}:a", f"{n + 1000 if n == 3 else n}:b"), ("eng", "eng")) for n in range(20)]
     turned = [Group(group.texts[::-1], group.langs) for group in groups]
-    assert filter_pairs(Table(), groups + turned).dropped == [groups[3], turned[3]]
+    assert filter_pairs(Table(), groups + turned, k=1).dropped == [groups[3], turned[3]]
+
+
+def test_a_sentence_with_more_translations_than_neighbours_is_judged():
+    many = [Group(("yes:eng", f"{'yes' if number else 'no'}:{number}"), ("eng", "deu")) for number in range(60)]
+    found = filter_pairs(Table(), pairs(30) + many)
+    assert found.dropped == many[:1]
+    assert found.counts == {"eng-deu": {"kept": 89, "dropped": 1}}
+    assert filter_pairs(Table(), many).counts == {"eng-deu": {"not judged": 60}}
 
 
 def test_an_absolute_margin_is_the_cosine_and_needs_a_threshold():

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.progress import Progress
@@ -36,7 +35,7 @@ from isoglot.search.pairs import MARGINS, Doubles
 
 BLOCK = 100_000  # sentences compared with each other at a time
 THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
-_SPARE = 8  # further neighbours that are looked at, instead of known translations
+_SPARE = 8  # further neighbours that are looked at first, instead of known translations
 
 # By pair of languages, such as eng-deu: numbers of sentences kept, dropped and not judged.
 Counts = dict[str, Counter[str]]
@@ -212,17 +211,30 @@ def _margins(vectors: Floats, first: Ids, other: Ids, margin: Margin, k: int, de
         return MARGINS[margin](cosine, cosine)
     near = neighbours(x, y, k + _SPARE, device=device)
     equal = np.intersect1d(sources, targets, return_indices=True)[1:]  # a text is as near to itself as a translation
-    translations = np.unique(np.concatenate([source * len(targets) + target, equal[0] * len(targets) + equal[1]]))
-    forward = near.forward_ids + np.arange(len(sources))[:, None] * len(targets)
-    backward = near.backward_ids * len(targets) + np.arange(len(targets))[:, None]
-    source_means = _mean_of_others(near.forward_scores, np.isin(forward, translations), k)[source]
-    target_means = _mean_of_others(near.backward_scores, np.isin(backward, translations), k)[target]
+    forward = np.concatenate([source, equal[0]]) * len(y) + np.concatenate([target, equal[1]])
+    backward = forward % len(y) * len(x) + forward // len(y)
+    source_means = _average_others(x, y, near.forward_scores, near.forward_ids, np.unique(forward), k, device)[source]
+    target_means = _average_others(y, x, near.backward_scores, near.backward_ids, np.unique(backward), k, device)[
+        target
+    ]
     return np.asarray(MARGINS[margin](cosine, (source_means + target_means) / 2))
 
 
-def _mean_of_others(scores: Floats, translations: NDArray[np.bool_], k: int) -> Doubles:
-    """Mean (N,) of the first k scores (N, n) that are not of known translations; NaN if there are none."""
-    is_near = ~translations & (np.cumsum(~translations, axis=1) <= k)
-    count = is_near.sum(axis=1)
-    total = np.where(is_near, scores, 0).sum(axis=1, dtype=np.float64)
-    return np.where(count, total / np.maximum(count, 1), np.nan)
+def _average_others(x: Floats, y: Floats, scores: Floats, ids: Ids, translations: Ids, k: int, device: str) -> Doubles:
+    """Mean (N,) of the k greatest scores of each row of `x` with rows of `y` that don't translate it; NaN for none.
+
+    scores, ids   (N, n) the nearest rows of `y`; for rows with so many translations that fewer than k are left, further
+                  ones are searched
+    translations  places in the table of `x` by `y`
+    """
+    means, rows = np.full(len(x), np.nan), np.arange(len(x))
+    while len(rows):
+        is_other = ~np.isin(rows[:, None] * len(y) + ids, translations)
+        is_counted = is_other & (np.cumsum(is_other, axis=1) <= k)
+        count = is_counted.sum(axis=1)
+        total = np.where(is_counted, scores, 0).sum(axis=1, dtype=np.float64)
+        means[rows] = np.where(count, total / np.maximum(count, 1), np.nan)
+        rows = rows[count < k] if ids.shape[1] < len(y) else rows[:0]
+        if len(rows):
+            scores, ids = neighbours(x[rows], y, 4 * ids.shape[1], device=device)[:2]
+    return means

@@ -97,7 +97,7 @@ def from_stdin(monkeypatch, data):
 
 def test_queries_may_be_objects(folder, capsys, monkeypatch):
     capsys.readouterr()
-    from_stdin(monkeypatch, b'{"query": "A dog\\nruns"}\r\nthe cat\n')
+    from_stdin(monkeypatch, b'\xef\xbb\xbf{"query": "A dog\\nruns"}\r\nthe cat\n')  # Windows may begin with a BOM
     search(folder, [], k=1, as_json=True)
     assert [json.loads(line)["query"] for line in lines_of(capsys)] == ["A dog\nruns", "the cat"]
     from_stdin(monkeypatch, b'{"query": "A dog"}\n')

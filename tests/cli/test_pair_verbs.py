@@ -98,6 +98,14 @@ def test_negatives_are_in_the_language_of_their_target(toy_static):
     ]  # fmt: skip
 
 
+def test_a_sentence_is_no_negative_of_itself(toy_static):
+    """It may be the target of another one, in one language or where it was left untranslated."""
+    texts = ["a dog", "the park", "signs", "numbers"]
+    groups = [Group(pair, ("eng", "eng")) for pair in zip(texts, [*texts[1:], texts[0]], strict=True)]
+    for group in add_hard_negatives(toy_static, groups):
+        assert {*group.hard_negatives} == {*texts} - {*group.texts}
+
+
 def test_negatives_of_a_folder_of_aligned_files_without_leaks(project):
     (project / "pair").mkdir()
     for column, code in enumerate(("eng", "deu")):

@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -143,6 +144,39 @@ def test_threads_share_an_index_that_grows(index):
     assert len(index) == len(SENTENCES) + 5
 
 
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_state_that_a_thread_was_slow_to_open_does_not_replace_a_newer_one(toy_static, tmp_path, in_memory):
+    made = isoglot.Index.build(toy_static, ["a cat", "a dog"], folder=None if in_memory else tmp_path / "i")
+    opened, opening, go = made._storage.open, threading.Event(), threading.Event()
+
+    def open_slowly(name, rows):
+        table = opened(name, rows)
+        if threading.current_thread() is reader:
+            opening.set()
+            assert go.wait(20)
+        return table
+
+    made._storage.open = open_slowly
+    reader, writer = threading.Thread(target=made._load), threading.Thread(target=made.add, args=(["the mat"],))
+    reader.start()
+    assert opening.wait(20)
+    writer.start()
+    writer.join(0.5)
+    go.set()
+    reader.join(20)
+    writer.join(20)
+    assert len(made) == 3
+    assert made.search("the mat", 1)[0].text == "the mat"
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "IVF2,Flat"])
+def test_a_saved_index_is_of_the_same_kind(toy_static, tmp_path, kind):
+    made = isoglot.Index.build(toy_static, [f"{one} {number}" for one in SENTENCES for number in range(9)], kind=kind)
+    made.save(tmp_path / "saved")
+    with isoglot.Index.open(tmp_path / "saved", toy_static) as again:
+        assert (again.kind, again._view.covered_rows, again.recall) == (kind, 90, made.recall)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -154,6 +188,8 @@ def test_threads_share_an_index_that_grows(index):
         ({"ids": [None] * 10}, TypeError, r"sentences\[0\]: the id is None"),
         ({"translations": [3] * 10}, TypeError, r"sentences\[0\]: the translation is 3"),
         ({"kind": "hsnw"}, ValueError, "did you mean 'hnsw'"),
+        ({"kind": "IDMap,Flat"}, ValueError, "leave IDMap out"),
+        ({"sentences": [Sentence("1", "Hallo")], "languages": "deu"}, ValueError, r"sentences\[0\] .* own languages"),
         ({"languages": ["eng"]}, ValueError, "languages has only 1"),
         ({"languages": ["eng"] * 11}, ValueError, "languages has more"),
         ({"ids": ["a", "b"] * 5}, SearchError, "'a' belongs to"),

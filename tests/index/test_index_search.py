@@ -103,7 +103,7 @@ def test_approximate_kinds_find_most_and_score_exactly(tmp_path, kind):
             for query, hits in zip(queries, found, strict=True):
                 for hit in hits:
                     assert hit.score == pytest.approx(float(everything[hit.row] @ query), abs=1e-6)
-            assert index._view.covered == covered
+            assert index._view.covered_rows == covered
             index.restructure()
     with Index.open(tmp_path / "i") as again:
         assert again.search(queries, 5, effort=64) == found
@@ -129,7 +129,7 @@ def test_a_search_under_way_is_not_disturbed_by_adding(tmp_path, kind, folder, m
         assert index._view.structure is before.structure
         index.restructure()
         assert (before.structure.ntotal, index._view.structure.ntotal) == (600, 800)
-        assert index._view.covered == 800
+        assert index._view.covered_rows == 800
         assert index.search(unit(1, seed=700), 1)[0][0].row == 700
     assert len(read) == (3 if folder else 0)  # each once, and a copy that grows
 
@@ -160,6 +160,15 @@ def test_merged_parts_equal_what_faiss_adds_at_once(tmp_path, kind, monkeypatch)
                 np.testing.assert_array_equal(one, other)
         near = structures.find_candidates(index._view.structure, vectors[:20], 5)
         np.testing.assert_array_equal(near, structures.find_candidates(trained, vectors[:20], 5))
+    index.close()
+
+
+def test_a_kind_whose_lists_are_inside_another_grows(tmp_path):
+    index = make(tmp_path / "i", kind="IVF8,SQ8,RFlat", vectors=unit(1300)[:1000])
+    index.add_vectors(sentences(300, 1000), unit(1300)[1000:])
+    index.restructure()
+    assert index._view.covered_rows == 1300
+    assert index.search(unit(1300)[1200:1201], 1)[0][0].row == 1200
     index.close()
 
 

@@ -92,6 +92,21 @@ def test_what_has_no_others_to_be_compared_with_is_kept_and_counted():
     assert filter_pairs(Table(), ["1:x"], languages="eng").kept == [Group(("1:x",), ("eng",))]
 
 
+def test_pairs_in_both_directions_are_judged_as_in_one():
+    """A sentence is on both sides, and its own text is no unrelated sentence."""
+    groups = [Group((f"{n}:a", f"{n + 1000 if n == 3 else n}:b"), ("eng", "eng")) for n in range(20)]
+    turned = [Group(group.texts[::-1], group.langs) for group in groups]
+    assert filter_pairs(Table(), groups + turned, k=1).dropped == [groups[3], turned[3]]
+
+
+def test_a_sentence_with_more_translations_than_neighbours_is_judged():
+    many = [Group(("yes:eng", f"{'yes' if number else 'no'}:{number}"), ("eng", "deu")) for number in range(60)]
+    found = filter_pairs(Table(), pairs(30) + many)
+    assert found.dropped == many[:1]
+    assert found.counts == {"eng-deu": {"kept": 89, "dropped": 1}}
+    assert filter_pairs(Table(), many).counts == {"eng-deu": {"not judged": 60}}
+
+
 def test_an_absolute_margin_is_the_cosine_and_needs_a_threshold():
     groups = pairs(5, {2})
     assert filter_pairs(Table(), groups, margin="absolute", threshold=0.6).dropped == [groups[2]]

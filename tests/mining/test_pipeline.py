@@ -14,6 +14,7 @@ import isoglot
 from conftest import SENTENCES
 from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, OutputError
 from isoglot.data.readers import read_jsonl, read_moses, read_tmx, read_tsv
+from isoglot.index import read_sentences
 from isoglot.mining import Computation, Filters, Output
 from isoglot.mining.formats import format_of
 from isoglot.scale import Cluster
@@ -108,6 +109,23 @@ def test_thresholds(vectors, pairs):
     sides = [[f"{word} {number}" for number in range(500)] for word in ("das", "the")]
     isoglot.mine(None, *sides, vectors=noise, threshold="estimate", report=messages.append)
     assert any("no clear threshold" in message for message in messages)
+
+
+def test_a_known_pair_that_was_left_out_counts_once(vectors):
+    german = [*GERMAN[:29], " "]
+    for gold in ([(29, 0), (0, 29)], [(29, 0), (0, 29), ("29", 0)]):
+        assert isoglot.mine(None, german, ENGLISH, vectors=vectors, gold=gold).quality.recall == 0.5
+
+
+def test_pairs_above_a_lower_threshold_have_that_they_were_cut_at(vectors):
+    pairs = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, threshold=1.1)
+    assert [pairs.above(threshold).threshold for threshold in (0.5, 1.2)] == [1.1, 1.2]
+
+
+def test_indonesian_in_json_lines_is_not_taken_for_ids(pairs, tmp_path):
+    pairs.save(tmp_path / "p.jsonl", languages="id,en")
+    assert {group.langs for group in read_jsonl(tmp_path / "p.jsonl")} == {("ind", "eng")}
+    assert [one.text for one in read_sentences(str(tmp_path / "p.jsonl"))][:2] == [*pairs[0][1:]]
 
 
 def test_gold_pairs_are_read_before_anything_is_encoded(toy_static, monkeypatch):
@@ -242,6 +260,11 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
         ({"computation": Computation(budget="lots")}, "'lots' is not a size"),
         ({"computation": Computation(cluster=Cluster("local"), index="ivf")}, "exactly"),
         ({"computation": Computation(cluster=Cluster("local")), "device": "cpu"}, "device=cpu"),
+        ({"computation": Computation(probes=3)}, "probes needs index"),
+        *(
+            ({"computation": Computation(**one)}, "vectors are compared as they are; leave out prompt")
+            for one in ({"prompt": "x"}, {"pooling": "cls"}, {"dtype": "float16"})
+        ),
         ({"output": Output("x", format="xlsx")}, "format is 'xlsx'"),
         ({"languages": "deu"}, "1 languages for 2 sides"),
         ({"filters": Filters(check_language="script")}, "needs the languages"),

@@ -328,7 +328,7 @@ def damaged(folder, toy_static, model, case):
         ("begun", r"2-of-2: was begun with other sentences; remove"),
         ("other model", r"2-of-2: was made with another model or prompt than .*1-of-2; remove one of them"),
         ("model of one shard", "is not the model of this index"),
-        ("two divisions", r"not complete; .* --shard 2/3, 3/3$"),
+        ("two divisions", r"merged.shards: contains shards of 2 and of 3; remove those of one division$"),
         ("empty", r"merged.shards: contains no shards"),
         ("lost", r"2-of-2: contains no index"),
     ],

@@ -57,3 +57,6 @@ def test_refused(tables):
         approximate(*tables, 3, index="nonsense")
     with pytest.raises(ValueError, match="at least 512 rows"):
         approximate(tables[0][:100], tables[1], 3)
+    for options in ({"k": 0}, {"k": 3, "spare": -2}, {"k": 3, "probes": 0}):
+        with pytest.raises(ValueError, match=f"{[*options][-1]} is .*; it must be at least"):
+            approximate(*tables, **options)

@@ -26,6 +26,7 @@ PAIRS = Pairs(np.arange(2), np.arange(2), np.array([0.5, 0.4]))
         (neighbours, (np.ones((2, 1)), np.array([[1.0], [np.inf]]), 1), {}, "row 1"),
         (neighbours, (HUGE, HUGE, 1), {}, "float32"),
         (neighbours, (HUGE, -HUGE, 1), {}, "float32"),
+        (neighbours, (HUGE + np.eye(2), np.float32([[-1, 0], [0, 0]]) * HUGE, 1), {}, "float32"),
         (mine, (EYE, EYE), {"direction": "both"}, r"'both'.*max, forward, backward, intersection"),
         (mine, (EYE, EYE), {"margin": "cos"}, r"margin is 'cos'.*absolute, distance, ratio"),
         (mine, (EYE, EYE), {"k": 0}, "k is 0"),

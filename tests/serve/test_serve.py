@@ -120,7 +120,13 @@ def test_the_index_tells_of_itself(server):
         ("/search", {"query": "a", "k": True}, 400, "'k'"),
         ("/search", {"query": "a", "k": 10**30}, 400, "'k'"),
         ("/search", {"query": "a", "languages": "deu"}, 400, "'languages'"),
+        *(
+            ("/search", {"query": "a", name: value}, 400, f"'{name}' must be a list")
+            for name in ("languages", "exclude")
+            for value in ("", False, {})
+        ),
         ("/search", {"query": "a", "languages": ["qqqq"]}, 400, "unknown language"),
+        ("/similarity", {"a": "x", "B": "y"}, 400, "no 'B'; its keys are a, b"),
         ("/search", {"query": "a", "language": ["deu"]}, 400, "no 'language'; its keys are query, k, languages"),
         ("/v1/embeddings", {}, 400, "'input'"),
         ("/v1/embeddings", {"input": []}, 400, "'input'"),

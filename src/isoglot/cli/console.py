@@ -139,8 +139,8 @@ def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
     else:
         amount = f"{done:,} of {total:,} {unit}" if total else f"{done:,} {unit}"
         speed = f", {rate:,.0f}/s" if rate else ""
-    left = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
-    return amount + speed + left
+    eta = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
+    return amount + speed + eta
 
 
 @contextmanager
@@ -149,6 +149,8 @@ def from_stdin(*paths: Path, suffix: str = "") -> Iterator[list[Path]]:
     if Path("-") not in paths:
         yield [*paths]
         return
+    if paths.count(Path("-")) > 1:
+        raise IsoglotError("-: stdin can be read once; pass a file instead")
     with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
         text = Path(folder) / f"stdin{suffix}"
         with text.open("wb") as stream:

@@ -66,6 +66,8 @@ def encode(
     console.on_interrupt("run the same command again to resume")
     options.check_stdout(output, as_json)
     check_output_precision(output_precision)
+    if calibration is not None and output_precision not in ("int8", "uint8"):
+        raise EncoderError("encode: --calibration is for --output-precision int8 or uint8; remove it")
     model, (file,) = options.model_and_files(words, most=1)
     source, settings["dtype"] = Path(file), dtype
     # Without --ray a shard is encoded by this process, with the cores and accelerators of a worker.
@@ -114,7 +116,7 @@ def _encode(
     ranges = None if calibration is None else open_table(calibration)
     to_stdout = str(output) == "-"
     stdout = {".jsonl": "jsonl"} if to_stdout else {}
-    form = options.output_format(output, stdout | FORMATS, given=form)
+    form = options.output_format(output, stdout | FORMATS, option=form)
     if stored != "float32" and form != "npy":
         raise EncoderError("encode: --output-precision is for .npy files; name the output so, or pass --format npy")
     with ExitStack() as stack:

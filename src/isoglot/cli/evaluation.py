@@ -10,7 +10,7 @@ import typer
 from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, show_grid, show_json, to_stdout, wrap
 from isoglot.cli.options import Data, DataIfThere, Json, Loading, Output, Settings
-from isoglot.cli.signatures import Given, Of, split
+from isoglot.cli.signatures import Flags, Of, split
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import EvaluationError
 from isoglot.data.files import check_output, check_outputs, read_lines, read_record
@@ -36,7 +36,7 @@ def evaluate(
     texts: Path | None = None,
     texts_only: Annotated[bool, typer.Option("--write-texts")] = False,
     as_json: Json = False,
-    given: Given,
+    flags: Flags,
 ) -> None:
     """Score a model per language; write tables, an HTML page and JSON.
 
@@ -55,8 +55,7 @@ def evaluate(
 
     languages = settings.get("languages", [])
     if texts_only:
-        reason = "evaluate: --write-texts encodes nothing"
-        given.reject(reason, "texts_only", "output", "data", "tasks", "languages")
+        flags.reject("evaluate: --write-texts encodes nothing", "texts_only", "output", "data", "tasks", "languages")
         count = export_texts(output, split(tasks), data=data, languages=languages, report=say)
         say(f"wrote {count:,} texts to {output}, one JSON string per line")
         return
@@ -242,7 +241,7 @@ def plot(
     settings: Annotated[Settings, Of("evaluation.plot:plot", *MAP, method=typer.Option("--layout"))],
     labels: Path | None = None,
     loading: Loading,
-    given: Given,
+    flags: Flags,
 ) -> None:
     """Draw a map of sentences, the curves of a sweep, or a heat map of languages.
 
@@ -252,7 +251,7 @@ def plot(
     labels  color by the lines of this file, one per group
     """
     if words[0] in ("sweep", "similarity"):
-        given.reject(f"plot: {words[0]} takes only --output; the other options are for a map", "words", "output")
+        flags.reject(f"plot: {words[0]} takes only --output; the other options are for a map", "words", "output")
         output = output or Path(f"{words[0]}.svg")
         with to_stdout(output, "svg") as target:
             (_plot_sweep if words[0] == "sweep" else _plot_similarity)(words[1:], target)

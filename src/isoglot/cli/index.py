@@ -22,7 +22,7 @@ import typer
 from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, to_stdout
 from isoglot.cli.options import Columns, Device, Output, Settings, Shard, Workers
-from isoglot.cli.signatures import Given, Of
+from isoglot.cli.signatures import Flags, Of
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt
 from isoglot.core.errors import CorpusError, OutputError, SearchError
@@ -47,7 +47,7 @@ def index(
     shard: Shard = None,
     merge: bool = False,
     device: Device = "auto",
-    given: Given,
+    flags: Flags,
 ) -> None:
     """Build a search index of sentences, update one, or remove entries from it.
 
@@ -67,14 +67,14 @@ def index(
 
     if merge:
         reason = "index: --merge takes a --kind and, if its folder has moved, the model, and no files"
-        given.reject(reason, "merge", "output", "kind", *["words"] * (len(words or []) == 1))
+        flags.reject(reason, "merge", "output", "kind", *["words"] * (len(words or []) == 1))
         on_interrupt("run the same command again to add the rest")
         with Progress("merging", unit="sentences") as bar:
             merge_shards(output, *(words or []), kind=settings.get("kind"), progress=bar, report=say).close()
         typer.echo(output)
         return
     if remove or remove_file is not None:
-        given.reject("index: entries are removed by their ids alone", "remove", "remove_file", "output")
+        flags.reject("index: entries are removed by their ids alone", "remove", "remove_file", "output")
         with from_stdin(*([] if remove_file is None else [remove_file])) as lists, Index.open(output) as opened_index:
             read = (line for path in lists for _, line in read_lines(path) if line.strip())
             count = opened_index.delete([*(remove or []), *read])
@@ -179,7 +179,7 @@ def search(
 def _read_queries(as_json: bool) -> Iterator[str]:
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
-            text = line.decode("utf-8").rstrip("\r\n")
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise CorpusError("is not UTF-8; convert it with iconv", file="stdin", line=number) from error
         if not (as_json and text.startswith("{")):
@@ -217,16 +217,13 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
         from rich.table import Column, Table
         from rich.text import Text
 
-        translated = any(hit.translation is not None for hit in hits)
-        middle_columns = ["translation"] if translated else []
-        table = Table(
-            Column("match", justify="right"), "language", "text", *middle_columns, Column("id", style="dim"), box=None
-        )
+        sides = 2 if any(hit.translation is not None for hit in hits) else 1
+        names = ["language", *["text", "translation"][:sides]]
+        table = Table(Column("match", justify="right"), *names, Column("id", style="dim"), box=None)
         for hit in hits:
-            text, translation = _mark_words(query, hit.text, hit.translation or "")
+            texts = _mark_words(query, hit.text, hit.translation or "")[:sides]
             several = f" ({hit.count:,} times)" if hit.count > 1 else ""
-            other = [translation] if translated else []
-            table.add_row(f"{hit.percent:.0f} %", hit.language, text, *other, Text(hit.id + several))
+            table.add_row(f"{hit.percent:.0f} %", hit.language, *texts, Text(hit.id + several))
         console = Console(highlight=False)
         console.print(Text(query, style="bold"))
         console.print(table)
@@ -351,7 +348,7 @@ def export(
     if words is not None:
         raise OutputError(f"{source}: --words {words} is for a model in ONNX; remove it, or pass --format onnx")
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
-    form = options.output_format(output, stdout | SUFFIXES, given=form)
+    form = options.output_format(output, stdout | SUFFIXES, option=form)
     with (
         Index.open(source) as opened_index,
         to_stdout(output, form) as target,

@@ -64,9 +64,9 @@ def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
     """
 
     @functools.wraps(verb)
-    def run(*, quiet: bool, log_level: str | None, **given: Any) -> None:
+    def run(*, quiet: bool, log_level: str | None, **values: Any) -> None:
         options.set_level(log_level, quiet=quiet)
-        verb(**given)
+        verb(**values)
 
     signature = inspect.signature(verb, eval_str=True)
     parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]

@@ -160,7 +160,7 @@ def naming(place: object, *caught: type[Exception], error: type[IsoglotError] = 
         raise error(f"{place}: {problem}") from problem
 
 
-def output_format(path: Path, formats: Mapping[str, str], *, given: str | None = None) -> str:
+def output_format(path: Path, formats: Mapping[str, str], *, option: str | None = None) -> str:
     """The format of an output, from the suffix of its name or from `--format`, which must agree.
 
     formats   format by suffix, such as {".npy": "npy"}; the first is used for names without suffix
@@ -169,9 +169,9 @@ def output_format(path: Path, formats: Mapping[str, str], *, given: str | None =
     """
     from isoglot.data.formats import format_of
 
-    if given is None and not path.suffix:
+    if option is None and not path.suffix:
         return next(iter(formats.values()))
-    form = format_of(path, formats, given=given, advice="Or pass --format")
+    form = format_of(path, formats, given=option, advice="Or pass --format")
     if (by_name := formats.get(path.suffix.lower(), form)) != form:
         raise OutputError(f"{path}: the name is of format {by_name}, but --format is {form}; change one of them")
     return form

@@ -139,6 +139,8 @@ def filter(
     from isoglot.mining.filtering import filter_file
 
     options.check_stdout(output, as_json)
+    if str(dropped) == "-":
+        raise OutputError("-: only --output can be stdout; pass a file as --dropped")
     for path in (output, dropped):
         if path is not None and str(path) != "-" and path.suffix.lower() not in ("", ".jsonl", ".tmx"):
             raise OutputError(f"{path}: filter writes JSON lines and TMX; choose a name that ends in .jsonl or .tmx")
@@ -177,7 +179,7 @@ def negatives(
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
 
     model, (file,) = options.model_and_files(words, most=1)
-    tests = [_place(path) for path in leakage or []]
+    tests = [BUNDLED / one[8:] if one.startswith("bundled:") else Path(one) for one in leakage or []]
     with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
         check_output(target, inputs=[model, pairs, *tests])
         groups = read_pairs(pairs, languages=split(languages), leakage=tests)
@@ -186,7 +188,3 @@ def negatives(
             mined = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
         write_jsonl(target, mined)
     say(f"{len(mined):,} pairs with up to {settings['count']} hard negatives each: {output}")
-
-
-def _place(path: str) -> Path:
-    return BUNDLED / path.removeprefix("bundled:") if path.startswith("bundled:") else Path(path)

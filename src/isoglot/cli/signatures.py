@@ -78,7 +78,7 @@ class Of:
         return _info(self.parameters()[name])
 
 
-class Given(dict[str, str]):
+class Flags(dict[str, str]):
     """The arguments of a call that are not the defaults, with their flags: for a verb with a use that ignores some."""
 
     def reject(self, reason: str, *taken: str) -> None:
@@ -198,7 +198,7 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
     others = {*(parts.keys() - groups.keys()), *(name for of in groups.values() for name in of.names)}
     expanded = {group: of.parameters(others, docstring) for group, of in groups.items()}
     parameters = dict[str, inspect.Parameter]()
-    wanted = [name for name, one in signature.parameters.items() if one.annotation is Given]
+    wanted = [name for name, one in signature.parameters.items() if one.annotation is Flags]
     for name, one in signature.parameters.items():
         if name not in wanted:
             parameters |= expanded[name] if name in expanded else {name: _convert_parameter(one, helps.get(name, ""))}
@@ -208,12 +208,12 @@ def expand_options(verb: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(verb)
     def run(**values: Any) -> None:
         passed = [name for name, value in values.items() if value not in (parameters[name].default, None, [])]
-        given = Given({name: flags.get(name, infos[name].metavar or name.upper()) for name in passed})
+        used_flags = Flags({name: flags.get(name, infos[name].metavar or name.upper()) for name in passed})
         for group, names in expanded.items():
             settings = {name: values.pop(name) for name in names}
             values[group] = {name: value for name, value in settings.items() if value not in (None, [])}
         try:
-            verb(**values, **dict.fromkeys(wanted, given))
+            verb(**values, **dict.fromkeys(wanted, used_flags))
         except ValueError as error:
             if not groups:
                 raise

@@ -40,7 +40,7 @@ def write(path: Path, form: str, pieces: Pieces, origin: Origin, *, translated: 
 
 def _units(pieces: Pieces) -> Iterator[Unit]:
     """Each entry with a translation; of entries with equal sentences the first."""
-    seen: set[int] = set()  # so that a memory of millions of units needs no copy of its texts
+    written: set[int] = set()  # so that a memory of millions of units needs no copy of its texts
     for unit in group(chain.from_iterable(sentences for sentences, _ in pieces)):
         sides = dict.fromkeys(
             (code, text)
@@ -48,6 +48,6 @@ def _units(pieces: Pieces) -> Iterator[Unit]:
             for code, text in ((one.language, one.text), (one.translation_language, one.translation))
             if text is not None
         )
-        if len(sides) > 1 and unit.content not in seen:
-            seen.add(unit.content)
+        if len(sides) > 1 and unit.content not in written:
+            written.add(unit.content)
             yield {"tuid": unit.id}, [*sides]

@@ -39,6 +39,7 @@ from isoglot.search import faiss_index
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
 Encoding = Callable[[Origin, Iterable[list[str]]], Iterator[Vectors]]
 _Codes = str | Collection[str]  # of languages
+_Mask = NDArray[np.bool_]
 
 FLAT = "flat"
 KINDS = (FLAT, *faiss_index.KINDS)
@@ -73,7 +74,7 @@ class _Changes:
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
-    def encoded(self) -> list[Sentence]:
+    def to_encode(self) -> list[Sentence]:
         """The sentences whose vectors are computed."""
         return [one for place, one in enumerate(self.sentences) if place not in self.copied]
 
@@ -158,8 +159,8 @@ class Index:
         if place is not None:
             check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
         with _lock(place):
-            chosen = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
-            encoder, origin, is_present = cls._open_model(place, model, chosen, device)
+            settings = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
+            encoder, origin, is_present = cls._open_model(place, model, settings, device)
             check_kind(kind or FLAT, encoder.dim)
             first = list(islice(items, 1))  # find wrong files and arguments before the folder is bound to the model
             store = Store(place) if is_present else Store.create(place, origin, kind or FLAT)
@@ -245,8 +246,7 @@ class Index:
         return files.rows - files.deleted
 
     def __repr__(self) -> str:
-        place = "in memory" if self.folder is None else str(self.folder)
-        return f"<Index of {len(self):,} sentences, {self.kind}, {place}>"
+        return f"<Index of {len(self):,} sentences, {self.kind}, {'in memory' if self.folder is None else self.folder}>"
 
     @property
     def kind(self) -> str:
@@ -287,8 +287,7 @@ class Index:
 
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
-        if kind is not None:
-            check_kind(kind, self.origin.dim)  # not after sentences were added
+        check_kind(kind or FLAT, self.origin.dim)  # not after sentences were added
         items = make_sentences(sentences, languages, translations, translation_languages, ids)
         with self._adding, _lock(self.folder):
             return self._add(items, kind, progress, replacing=False)
@@ -340,15 +339,15 @@ class Index:
         *,
         replacing: bool,
     ) -> Added:
-        units, first = group(sentences), self.store.files().rows
+        units, is_passed = group(sentences), np.zeros(self.store.files().rows, np.bool_)
         waiting = deque[tuple[list[Unit], _Changes]]()  # pieces that are being encoded, and what they change
         unwritten: dict[str, Unit] = {}  # their units by id: the index does not have them yet
 
         def texts() -> Iterator[list[str]]:
             while piece := next_piece(units):
-                changes = self._compare(piece, unwritten, first, replacing)
+                changes = self._compare(piece, unwritten, is_passed, replacing)
                 waiting.append((piece, changes))
-                yield [one.text for one in changes.encoded]
+                yield [one.text for one in changes.to_encode]
 
         counts = Counter[str]()
         for vectors in encoding(self.origin, texts()) if encoding else encode_lists(self.model, texts()):
@@ -364,10 +363,10 @@ class Index:
         self.restructure(kind)
         return Added(counts["new"], counts["known"], counts["updated"])
 
-    def _compare(self, piece: Sequence[Unit], unwritten: dict[str, Unit], first: int, replacing: bool) -> _Changes:
+    def _compare(self, piece: list[Unit], unwritten: dict[str, Unit], is_passed: _Mask, replacing: bool) -> _Changes:
         """What a piece changes in the index with the units that are not written yet, to which its own are added.
 
-        An entry with rows from `first` on is one that this call has added or replaced.
+        `is_passed` marks the earlier rows of entries that this call has passed unchanged; rows beyond are its own.
         """
         changes = _Changes()
         entries = self.store.by_id([unit.id for unit in piece])
@@ -377,10 +376,11 @@ class Index:
             before = earlier.sentences if earlier is not unit else tuple(rows.values())
             if {*before} == {*unit.sentences}:
                 changes.counts["known"] += size
+                is_passed[[row for row in rows if row < len(is_passed)]] = True
             elif not before:
                 changes.counts["new"] += size
                 changes.add(unit)
-            elif not replacing or earlier is not unit or max(rows) >= first:
+            elif not replacing or earlier is not unit or max(rows) >= len(is_passed) or is_passed[min(rows)]:
                 raise SearchError(f"{self.store.name}: {_conflict(before, unit.sentences, replacing=replacing)}")
             else:
                 changes.counts["updated"] += size
@@ -406,13 +406,13 @@ class Index:
             counts[key] += 1
         with self._adding, _lock(self.folder):
             repeated = (key for key, count in counts.items() if count > 1)
-            if (taken := next(chain(self.store.by_id([*counts]), repeated), None)) is not None:
-                raise SearchError(f"{self.store.name}: the id {taken!r} is in use; ids must differ")
+            if (used := next(chain(self.store.by_id([*counts]), repeated), None)) is not None:
+                raise SearchError(f"{self.store.name}: the id {used!r} is in use; ids must differ")
             self._apply(changes, vectors)
 
     def _apply(self, changes: _Changes, vectors: Vectors) -> None:
         """Write changes, with the vectors of the sentences that are encoded, in one transaction."""
-        encoded = changes.encoded
+        encoded = changes.to_encode
         table = np.ascontiguousarray(vectors, np.float32)
         if table.shape != (len(encoded), self.origin.dim):
             raise ValueError(f"vectors must be ({len(encoded)}, {self.origin.dim}), not {table.shape}")
@@ -446,7 +446,7 @@ class Index:
         Raises `ValueError` for an unknown kind, and one that needs more sentences.
         """
         wanted = kind or self.kind
-        if wanted != self.kind or (wanted != FLAT and self._view.covered != self._current().files.rows):
+        if wanted != self.kind or (wanted != FLAT and self._view.covered_rows != self._current().files.rows):
             check_kind(wanted, self.origin.dim)
             with self.store.writing() as now:
                 self._load(now)
@@ -484,8 +484,8 @@ class Index:
         return float(share) if _SHARE.fullmatch(share) else None
 
     def _measure(self, view: View) -> Scale | None:
-        encoder = self._model if isinstance(self._model, Model) else None
-        return measure(view.table, view.languages[1], self.store.contents, encoder)
+        opened = self._model if isinstance(self._model, Model) else None
+        return measure(view.table, view.languages[1], self.store.contents, opened)
 
     def _find_scale(self, view: View) -> Scale:
         """What scores mean, as it is saved, or measured now."""
@@ -579,13 +579,15 @@ class Index:
         check_output(target, folder=True)
         if target.is_dir() and any(target.iterdir()):
             raise OutputError(f"{target}: is not empty; choose another folder")
-        with atomic_folder(target) as new, Index.create(new, self.origin, kind=FLAT) as copy:
+        with atomic_folder(target) as new, Index.create(new, self.origin) as copy:
             for sentences, contents, vectors in self._pieces(tables.ROWS):
                 copy._apply(_Changes(sentences, contents), vectors)
             if (scale := self._view.files.scale) is not None:
                 with copy.store.writing():
                     copy.store.set_value("scale", scale)
                 copy._load()
+            with suppress(ValueError):  # too few sentences are left for this kind
+                copy.restructure(self.kind)
         return target
 
     @check_arguments()
@@ -658,19 +660,20 @@ class Index:
 
     def _load(self, files: Files | None = None) -> None:
         tried = None
-        while True:
-            current = files or self.store.files()
-            try:
-                table = self._storage.open(current.vectors, current.rows)
-                structure = self._storage.open_structure(current.approximate)
-                live = np.ones(current.rows, np.bool_)
-                live[self.store.find_deleted(current.rows)] = False
-                self._view = View(self.store, current, table, structure, live)
-                return
-            except FileNotFoundError as error:  # replaced since the list was read; read the new list
-                if current == tried:
-                    raise SearchError(f"{error.filename}: is missing; make the index again") from error
-                tried = current
+        with self.store.lock:  # or another thread, which read an earlier state, would put it in place of a newer one
+            while True:
+                current = files or self.store.files()
+                try:
+                    table = self._storage.open(current.vectors, current.rows)
+                    structure = self._storage.open_structure(current.approximate)
+                    live = np.ones(current.rows, np.bool_)
+                    live[self.store.find_deleted(current.rows)] = False
+                    self._view = View(self.store, current, table, structure, live)
+                    return
+                except FileNotFoundError as error:  # replaced since the list was read; read the new list
+                    if current == tried:
+                        raise SearchError(f"{error.filename}: is missing; make the index again") from error
+                    tried = current
 
 
 def _lock(folder: Path | None) -> AbstractContextManager[None]:

@@ -145,7 +145,11 @@ def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -
 
 def _match_mined(first: list[str]) -> list[str] | None:
     """The columns of what `isoglot mine` writes as TSV, which has no header."""
-    return [SCORE, *_MINED[len(first)]] if len(first) in _MINED and _is_number(first[0]) else None
+    try:
+        finite(first[0])
+    except ValueError:
+        return None
+    return [SCORE, *_MINED[len(first)]] if len(first) in _MINED else None
 
 
 def _header(names: list[str], path: str) -> list[str]:
@@ -175,11 +179,3 @@ def _one(codes: Sequence[str], path: str) -> str:
     if len(codes) != 1:
         raise CorpusError(f"one language is expected, not {', '.join(codes)}; two are for pairs", file=path)
     return codes[0]
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        finite(cell)
-    except ValueError:
-        return False
-    return True

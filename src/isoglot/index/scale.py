@@ -57,8 +57,7 @@ class Scale:
         """The percentage (N,) of each cosine (N,), which never decreases with it."""
         steepness = _FROM_MIDDLE_TO_HIGH / (self.high - self.middle)
         distances = np.clip((np.asarray(cosines, np.float64) - self.high) * steepness, -50, 50)
-        percentages: NDArray[np.float64] = np.where(cosines > 1 - _EQUAL, 100, 99 / (1 + np.exp(-distances))).round(2)
-        return percentages
+        return np.asarray(np.where(cosines > 1 - _EQUAL, 100, 99 / (1 + np.exp(-distances))).round(2))
 
     def as_json(self) -> str:
         """The scale as one line of JSON."""
@@ -109,10 +108,10 @@ def _neighbours(
     table: Table, rows: Rows, languages: NDArray[np.int32], contents: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.float32]:
     """Cosines of some rows with the nearest row of other content, among those of their language if these are many."""
-    chosen = np.sort(rng.permutation(len(rows))[:_SAMPLE])
+    drawn = np.sort(rng.permutation(len(rows))[:_SAMPLE])
     cosines = []
     for language in np.unique(languages):
-        others, sample = np.flatnonzero(languages == language), chosen[languages[chosen] == language]
+        others, sample = np.flatnonzero(languages == language), drawn[languages[drawn] == language]
         if len(others) < _LEAST or not len(sample):
             continue
         scores = table[rows[sample]] @ table[rows[others]].T

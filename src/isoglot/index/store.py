@@ -120,7 +120,7 @@ class Store:
         if folder is not None and not path.is_file():
             raise SearchError(f"{folder}: contains no index; make one with: isoglot index MODEL FILE -o {folder}")
         self.folder, self._path = folder, path
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._is_writing = False
         with _explaining(path, "can't be opened ({error}); check its permissions"):
             self._connection = connection or _connect(path)
@@ -152,7 +152,7 @@ class Store:
 
     def close(self) -> None:
         """Close the database."""
-        with self._lock:
+        with self.lock:
             self._connection.close()
 
     @property
@@ -168,8 +168,7 @@ class Store:
     @property
     def version(self) -> int:
         """A number that is another one after others have written to the index."""
-        number: int = self._ask("PRAGMA data_version")[0][0]
-        return number
+        return int(self._ask("PRAGMA data_version")[0][0])
 
     def files(self) -> Files:
         """Rows and FAISS file, of one moment."""
@@ -179,7 +178,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Files]:
         """The only writer, until the block ends; an exception undoes what was written in it."""
-        with self._lock:
+        with self.lock:
             self._is_writing = True
             try:
                 with self._transaction("BEGIN IMMEDIATE"):
@@ -399,7 +398,7 @@ class Store:
     def _asking(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone."""
         problem = "can't be read as an index ({error}); make the index again"
-        with self._lock, _explaining(self._path if self.folder else self.name, problem, is_writing=self._is_writing):
+        with self.lock, _explaining(self._path if self.folder else self.name, problem, is_writing=self._is_writing):
             yield self._connection
 
     def _fail(self, problem: str, error: Exception | None = None) -> NoReturn:

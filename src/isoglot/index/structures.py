@@ -68,7 +68,8 @@ def write(path: Path, kind: str, table: Table, coding: Coding | None, structure:
         head = _write_with_lists(path, structure, table, coding)
         checksum = f"{hashlib.sha256(head).hexdigest()} {len(head)}"
     else:
-        _write(path, make(kind, table, structure))
+        is_mapped = hasattr(_find_lists(structure), "prefetch_nthread")  # by `open_structure`, which adds nothing to it
+        _write(path, make(kind, table, None if is_mapped else structure))
         checksum = digest(path)
     return Structure(path.name, len(table), path.stat().st_size, checksum)
 
@@ -86,6 +87,12 @@ def _has_plain_lists(structure: Any) -> bool:
     inner = faiss.try_extract_index_ivf(structure)
     is_plain = inner is not None and type(faiss.downcast_index(inner)) in kinds
     return is_plain and type(faiss.downcast_index(structure)) in (*kinds, faiss.IndexPreTransform)
+
+
+def _find_lists(structure: Any) -> Any:
+    """The inverted lists of an IVF kind; None of another."""
+    inner = faiss_module().try_extract_index_ivf(structure)
+    return None if inner is None else faiss_module().downcast_InvertedLists(inner.invlists)
 
 
 def _write(path: Path, structure: Any) -> None:
@@ -172,9 +179,7 @@ def open_structure(path: Path, record: Structure, dim: int) -> Any:
     if (structure.ntotal, structure.d) != (record.rows, dim):
         covered = f"covers {structure.ntotal} rows of {structure.d} dimensions instead of {record.rows} of {dim}"
         raise SearchError(f"{path}: {covered}; {_AGAIN}")
-    inner = faiss.try_extract_index_ivf(structure)
-    lists: Any = None if inner is None else faiss.downcast_InvertedLists(inner.invlists)
-    if hasattr(lists, "prefetch_nthread"):
+    if hasattr(lists := _find_lists(structure), "prefetch_nthread"):
         lists.prefetch_nthread = 0  # threads that read ahead, without which a process that is forked later would crash
     return structure
 

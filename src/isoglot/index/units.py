@@ -78,6 +78,8 @@ def make_sentences(sentences: Iterable[str | Sentence], *columns: _Column) -> It
         if short := [name for name, value in row.items() if value is missing]:
             raise ValueError(f"{short[0]} has only {at} entries; pass one for each sentence")
         if isinstance(text, Sentence):
+            if ignored := [name for name, value in row.items() if value is not None]:
+                raise ValueError(f"sentences[{at}] is a Sentence, with its own {ignored[0]}; leave it out")
             yield clean(text, at)
             continue
         if not isinstance(text, str):
@@ -101,9 +103,9 @@ def clean(sentence: Sentence, at: int) -> Sentence:
         if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
             problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
             raise TypeError(f"sentences[{at}]: {problem}")
-    given = (sentence.language, sentence.translation_language)
+    languages = (sentence.language, sentence.translation_language)
     try:
-        codes = [UNKNOWN if code is None else canonical(code) for code in given]
+        codes = [UNKNOWN if code is None else canonical(code) for code in languages]
     except CorpusError as error:
         raise CorpusError(str(error), file=f"sentences[{at}]") from None
     translation = None if sentence.translation is None else readable(sentence.translation)

@@ -69,7 +69,7 @@ class View:
     live: NDArray[np.bool_]
 
     @property
-    def covered(self) -> int:
+    def covered_rows(self) -> int:
         """The number of rows that the FAISS structure covers."""
         return 0 if self.structure is None else int(self.structure.ntotal)
 
@@ -96,7 +96,7 @@ class View:
         unanswered, wanted, size = [*range(len(queries))], k + _SPARE, self.files.rows
         while unanswered:
             count, batch = min(wanted, size), queries[unanswered]
-            rows = find_nearest(self.table, batch, count, first=self.covered, keep=self.live, device=device)
+            rows = find_nearest(self.table, batch, count, first=self.covered_rows, keep=self.live, device=device)
             has_all = np.full(len(unanswered), rows.shape[1] < count)
             if self.structure is not None:
                 candidates = structures.find_candidates(self.structure, batch, count, effort=effort)
@@ -120,13 +120,13 @@ class View:
 
     def _score(self, query: Vectors, rows: Rows) -> _Nearest:
         """Rows, best first, with cosines in float64: they depend on two vectors, not on what was searched with them."""
-        chosen = rows[rows >= 0]
-        scores = np.empty(len(chosen))
-        for start in range(0, len(chosen), _SCORED):
+        rows = rows[rows >= 0]
+        scores = np.empty(len(rows))
+        for start in range(0, len(rows), _SCORED):
             part = slice(start, start + _SCORED)
-            scores[part] = (self.table[chosen[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-        order = np.lexsort((chosen, -scores))
-        return scores[order], chosen[order]
+            scores[part] = (self.table[rows[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+        order = np.lexsort((rows, -scores))
+        return scores[order], rows[order]
 
     def hits(self, results: Sequence[_Nearest], scale: Scale) -> list[list[Hit]]:
         """What `find` returns, with texts, and with what the scores mean."""

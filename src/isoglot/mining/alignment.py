@@ -135,23 +135,22 @@ def align(
     without the header and blank ones); with `split`, they count sentences. Blank sentences are left out. Raises
     `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files and models.
     """
-    given = [check_side(name, side, _EXAMPLE) for name, side in zip(NAMES, (source, target), strict=True)]
-    files = [str(side) for side in given if isinstance(side, Path)]
+    documents = [check_side(name, side, _EXAMPLE) for name, side in zip(NAMES, (source, target), strict=True)]
+    files = [str(side) for side in documents if isinstance(side, Path)]
     formats.check_format(format or "tsv")
     if skip == np.inf:
         raise ValueError("skip is infinite; pass a number, such as 1")
-    pair = formats.check_languages(languages, 2)
-    pair = pair or formats.guess_languages(Path(output) if output else None, files if len(files) == 2 else [])
+    guess = formats.guess_languages(Path(output) if output else None, files if len(files) == 2 else [])
+    pair = formats.check_languages(languages, 2) or guess
     with ExitStack() as stack:
         if output is not None:
             inputs = [model if isinstance(model, str | Path) else None, *files]
             opened = formats.open_output(Path(output), format, pair, ids=write_ids, inputs=inputs)
             write, _ = stack.enter_context(opened)
         sides = []
-        for at, (side, name) in enumerate(zip(given, NAMES, strict=True)):
+        for at, (side, name) in enumerate(zip(documents, NAMES, strict=True)):
             divide = splitter(pair and pair[at]) if split else None
-            texts = read_sentences(side, name=name, columns=columns, split=divide)
-            sides.append(_read_side(side, name, texts))
+            sides.append(_read_side(side, name, read_sentences(side, name=name, columns=columns, split=divide)))
         encoder = model if isinstance(model, Model) else load(model, device=device)
         say = report or (lambda _message: None)
         say(encoder.describe())
@@ -178,10 +177,11 @@ class _Side(NamedTuple):
     ids: list[int]
 
 
-def _read_side(given: Path | list[str], name: str, texts: Iterable[str]) -> _Side:
-    rows = [(number, text.strip()) for number, text in enumerate(texts, int(isinstance(given, Path))) if text.strip()]
+def _read_side(document: Path | list[str], name: str, texts: Iterable[str]) -> _Side:
+    first = int(isinstance(document, Path))
+    rows = [(number, text.strip()) for number, text in enumerate(texts, first) if text.strip()]
     if not rows:
-        raise CorpusError("contains no sentence to align", file=given if isinstance(given, Path) else name)
+        raise CorpusError("contains no sentence to align", file=document if isinstance(document, Path) else name)
     return _Side([text for _, text in rows], [number for number, _ in rows])
 
 

@@ -3,8 +3,8 @@
 The first sentence of a group is compared with each other one. Its score is a margin (Artetxe and Schwenk 2019,
 "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings"): the cosine of the two against the mean
 cosine of each with its k nearest sentences on the other side, among the sentences of the same two languages in a block
-of the text. Deviation: known translations of a sentence are not among these, or the translations of a sentence would
-compete with each other. So 1 (ratio) and 0 (distance) mean: as near as unrelated sentences.
+of the text. Deviation: known translations of a sentence and its own text are not among these, or the translations of a
+sentence would compete with each other. So 1 (ratio) and 0 (distance) mean: as near as unrelated sentences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.progress import Progress
@@ -36,7 +35,7 @@ from isoglot.search.pairs import MARGINS, Doubles
 
 BLOCK = 100_000  # sentences compared with each other at a time
 THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
-_SPARE = 8  # further neighbours that are looked at, instead of known translations
+_SPARE = 8  # further neighbours that are looked at first, instead of known translations
 
 # By pair of languages, such as eng-deu: numbers of sentences kept, dropped and not judged.
 Counts = dict[str, Counter[str]]
@@ -178,8 +177,8 @@ def _blocks(groups: Iterable[Group], size: int) -> Iterator[list[Group]]:
         yield block
 
 
-def _part(group: Group, chosen: list[bool]) -> Group:
-    places = [place for place, wanted in enumerate(chosen) if wanted]
+def _part(group: Group, is_in: list[bool]) -> Group:
+    places = np.flatnonzero(is_in).tolist()
     return replace(group, texts=tuple(group.texts[at] for at in places), langs=tuple(group.langs[at] for at in places))
 
 
@@ -211,17 +210,31 @@ def _margins(vectors: Floats, first: Ids, other: Ids, margin: Margin, k: int, de
     if margin == "absolute":
         return MARGINS[margin](cosine, cosine)
     near = neighbours(x, y, k + _SPARE, device=device)
-    translations = np.unique(source * len(targets) + target)
-    forward = near.forward_ids + np.arange(len(sources))[:, None] * len(targets)
-    backward = near.backward_ids * len(targets) + np.arange(len(targets))[:, None]
-    source_means = _mean_of_others(near.forward_scores, np.isin(forward, translations), k)[source]
-    target_means = _mean_of_others(near.backward_scores, np.isin(backward, translations), k)[target]
+    equal = np.intersect1d(sources, targets, return_indices=True)[1:]  # a text is as near to itself as a translation
+    forward = np.concatenate([source, equal[0]]) * len(y) + np.concatenate([target, equal[1]])
+    backward = forward % len(y) * len(x) + forward // len(y)
+    source_means = _average_others(x, y, near.forward_scores, near.forward_ids, np.unique(forward), k, device)[source]
+    target_means = _average_others(y, x, near.backward_scores, near.backward_ids, np.unique(backward), k, device)[
+        target
+    ]
     return np.asarray(MARGINS[margin](cosine, (source_means + target_means) / 2))
 
 
-def _mean_of_others(scores: Floats, translations: NDArray[np.bool_], k: int) -> Doubles:
-    """Mean (N,) of the first k scores (N, n) that are not of known translations; NaN if there are none."""
-    chosen = ~translations & (np.cumsum(~translations, axis=1) <= k)
-    count = chosen.sum(axis=1)
-    total = np.where(chosen, scores, 0).sum(axis=1, dtype=np.float64)
-    return np.where(count, total / np.maximum(count, 1), np.nan)
+def _average_others(x: Floats, y: Floats, scores: Floats, ids: Ids, translations: Ids, k: int, device: str) -> Doubles:
+    """Mean (N,) of the k greatest scores of each row of `x` with rows of `y` that don't translate it; NaN for none.
+
+    scores, ids   (N, n) the nearest rows of `y`; for rows with so many translations that fewer than k are left, further
+                  ones are searched
+    translations  places in the table of `x` by `y`
+    """
+    means, rows = np.full(len(x), np.nan), np.arange(len(x))
+    while len(rows):
+        is_other = ~np.isin(rows[:, None] * len(y) + ids, translations)
+        is_counted = is_other & (np.cumsum(is_other, axis=1) <= k)
+        count = is_counted.sum(axis=1)
+        total = np.where(is_counted, scores, 0).sum(axis=1, dtype=np.float64)
+        means[rows] = np.where(count, total / np.maximum(count, 1), np.nan)
+        rows = rows[count < k] if ids.shape[1] < len(y) else rows[:0]
+        if len(rows):
+            scores, ids = neighbours(x[rows], y, 4 * ids.shape[1], device=device)[:2]
+    return means

@@ -141,12 +141,12 @@ def open_output(
 
 def check_languages(languages: str | Sequence[str] | None, sides: int) -> Languages:
     """The languages of both sides; one is enough for one side."""
-    given = [code.strip() for code in languages.split(",")] if isinstance(languages, str) else [*(languages or ())]
-    given = [code for code in given if code]
-    if len(given) not in (0, 2, 1 if sides == 1 else 2):
-        raise ValueError(f"languages names {len(given)} languages for {sides} sides; pass one for each")
-    canonical_list(given)  # raises for an unknown one; files are named with the codes as they were given
-    return (given[0], given[-1]) if given else None
+    parts = languages.split(",") if isinstance(languages, str) else languages or ()
+    codes = [code.strip() for code in parts if code.strip()]
+    if len(codes) not in (0, 2, 1 if sides == 1 else 2):
+        raise ValueError(f"languages names {len(codes)} languages for {sides} sides; pass one for each")
+    canonical_list(codes)  # raises for an unknown one; files are named with the codes as they were given
+    return (codes[0], codes[-1]) if codes else None
 
 
 def check_format(name: str) -> None:
@@ -195,8 +195,9 @@ def write(path: Path, form: str, pairs: Iterable[MinedPair], *, languages: Langu
         texts, numbers = ("source", "target"), ("source_id", "target_id") if ids else ()
         kinds = {"score": "double", **dict.fromkeys((*texts, *numbers), "string")}
         order = {"tsv": ("score", *numbers, *texts), "jsonl": (*texts, "score", *numbers)}.get(form, tuple(kinds))
-        has_names = form == "jsonl" and languages is not None and languages[0] != languages[1]
-        names = dict(zip(texts, languages, strict=True)) if has_names and languages else {}
+        codes = languages if form == "jsonl" and languages and languages[0] != languages[1] else ()
+        # Readers take `id` for ids.
+        names = {text: "ind" if code == "id" else code for text, code in zip(texts, codes, strict=False)}
         remaining = iter(pairs)
         blocks = (
             [[getattr(pair, name) for pair in block] for name in order]
@@ -214,8 +215,8 @@ def _write_tmx(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, 
 
     def units() -> Iterator[Unit]:
         for pair in pairs:
-            given = {"source-id": str(pair.source_id), "target-id": str(pair.target_id)} if ids else {}
-            yield {"score": f"{pair.score:.6f}", **given}, [*zip(languages, (pair.source, pair.target), strict=True)]
+            numbers = {"source-id": str(pair.source_id), "target-id": str(pair.target_id)} if ids else {}
+            yield {"score": f"{pair.score:.6f}", **numbers}, [*zip(languages, (pair.source, pair.target), strict=True)]
 
     write_tmx(path, units(), source=languages[0])
 
@@ -241,27 +242,29 @@ def read_gold(pairs: Any, x: Side, y: Side) -> Gold:
     """
     from_file = is_file(pairs)
     rows_of = [_rows_by_id(side) for side in (x, y)]
-    gold: Gold = []
-    for at, given in read_lines(pairs) if from_file else enumerate(pairs):
+    gold, absent = Gold(), dict[tuple[str, ...], int]()  # numbers of pairs that can't be found
+    for at, row in read_lines(pairs) if from_file else enumerate(pairs):
         if from_file:
-            cells: list[Any] = given.split("\t")
+            cells: list[Any] = row.split("\t")
         else:
-            cells = [] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
+            cells = [] if isinstance(row, str) or not isinstance(row, Iterable) else [*row]
         if len(cells) != 2:
-            raise _wrong_gold(pairs, at, given, "a pair of ids, line numbers (files) or indices (lists)")
-        rows = [row_of(str(cell)) for row_of, cell in zip(rows_of, cells, strict=True)]
-        if from_file and at == 1 and rows == [None, None] and not any(map(str.isdigit, given)):
+            raise _wrong_gold(pairs, at, row, "a pair of ids, line numbers (files) or indices (lists)")
+        places = [row_of(str(cell)) for row_of, cell in zip(rows_of, cells, strict=True)]
+        if from_file and at == 1 and places == [None, None] and not any(map(str.isdigit, row)):
             continue
-        for cell, row, side in zip(cells, rows, (x, y), strict=True):
-            if row is None:
+        for cell, place, side in zip(cells, places, (x, y), strict=True):
+            if place is None:
                 raise _wrong_gold(pairs, at, cell, _describe_ids(side))
-        a, b = (-1 if row is None else row for row in rows)
-        gold.append((a, b) if ABSENT not in (a, b) else (-len(gold) - 1, -len(gold) - 1))
+        a, b = (ABSENT if place is None else place for place in places)
+        if ABSENT in (a, b):
+            a = b = absent.setdefault(tuple(map(str, cells)), -1 - len(absent))
+        gold.append((a, b))
     return gold
 
 
-def _wrong_gold(pairs: Any, at: int, given: Any, wanted: str) -> Exception:
-    problem = f"{quote(given)} is not {wanted}"
+def _wrong_gold(pairs: Any, at: int, value: Any, wanted: str) -> Exception:
+    problem = f"{quote(value)} is not {wanted}"
     return CorpusError(problem, file=pairs, line=at) if is_file(pairs) else ValueError(f"gold[{at}]: {problem}")
 
 
@@ -275,8 +278,7 @@ def _describe_ids(side: Side) -> str:
 def _rows_by_id(side: Side) -> Callable[[str], int | None]:
     """A function from an id to the row of its sentence: `ABSENT` if it was filtered out, None for an unknown id."""
     if side.ids is not None:
-        rows = dict(zip(side.ids, side.rows.tolist(), strict=True))
-        return rows.get
+        return dict(zip(side.ids, side.rows.tolist(), strict=True)).get
     count = len(side.rows)
 
     def row_of(cell: str) -> int | None:

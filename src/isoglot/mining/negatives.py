@@ -62,22 +62,23 @@ def _hard_negatives(
     rows, columns = ({text: row for row, text in enumerate(side)} for side in (sources, targets))
     if count > len(targets) - 1 and report is not None:
         report(f"count is {count}: only {len(targets) - 1:,} other targets exist in {groups[0].langs[1]}; using all")
-    gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
+    # A text is no negative of itself, as one that is a source and a target within a language, or is left untranslated.
+    translations = [*(group.texts for group in groups), *((text, text) for text in rows if text in columns)]
+    gold = [rows[source] for source, _ in translations], [columns[target] for _, target in translations]
     with tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True) as folder:
         settings: dict[str, Any] = {"normalize_embeddings": True, "progress": progress}
         x = encode(encoder, sources, output=Path(folder) / "x.npy", **settings)
         y = encode(encoder, targets, output=Path(folder) / "y.npy", **settings)
         nearest = hard_negatives(x, y, gold, min(count, len(targets)), device=str(encoder.device))
-    return [[targets[place] for place in nearest[row] if place >= 0] for row in gold[0]]
+    return [[targets[place] for place in nearest[row] if place >= 0] for row in gold[0][: len(groups)]]
 
 
 def open_pairs(
     path: Path, *, languages: str | Sequence[str] = (), columns: Mapping[str, str] | None = None
 ) -> Iterator[Group]:
     """The groups of a file by its suffix, of a folder of line-aligned files, or else of a table (tsv)."""
-    options: dict[str, Any] = {"languages": languages if isinstance(languages, str) else list(languages)}
-    options = {name: value for name, value in (options | {"columns": columns}).items() if value}
-    return read(reader_of(path, default="tsv"), path, **options)
+    options = {"languages": languages if isinstance(languages, str) else [*languages], "columns": columns}
+    return read(reader_of(path, default="tsv"), path, **{name: value for name, value in options.items() if value})
 
 
 def read_pairs(path: Path, *, languages: Sequence[str] = (), leakage: Sequence[Path] = ()) -> list[Group]:

@@ -84,7 +84,8 @@ class MinedPairs(PairList[MinedPair]):
     @check_arguments()
     def above(self, threshold: float) -> MinedPairs:
         """The pairs whose score is at least the threshold."""
-        return MinedPairs(self.rows.above(threshold), self.sides, threshold, languages=self.languages)
+        limit = threshold if self.threshold is None else max(threshold, self.threshold)
+        return MinedPairs(self.rows.above(threshold), self.sides, limit, languages=self.languages)
 
     def _inputs(self) -> list[str]:
         """The files that were mined."""
@@ -218,13 +219,15 @@ def mine(
     formats.check_format(destination.format or "tsv")
     side_ids = _check_ids(ids, texts)
     has_files, cluster = len(files) == len(texts), computation.cluster is not None
-    moved = device != "auto"
     is_open = not tables and (isinstance(model, Model) or not has_files)
     problems = {
         "threshold and gold exclude each other; pass one of them": threshold is not None and gold is not None,
         "split and ids exclude each other; ids of sentences are not those of what is split": split and any(side_ids),
-        f"workers are on an accelerator with gpus, else on the CPU; leave out device={device}": moved and cluster,
+        f"workers choose the CPU, or an accelerator with gpus; leave out device={device}": cluster and device != "auto",
         "a cluster compares exactly; leave out index": computation.index and cluster,
+        "probes needs index; pass both, or leave it out": computation.probes != PROBES and computation.index is None,
+        "vectors are compared as they are; leave out prompt, pooling and dtype": tables
+        and (computation.prompt, computation.pooling, computation.dtype) != (None, None, "float32"),
         "a cluster loads the model on every worker; pass the model's name and files, or vectors": is_open and cluster,
     }  # fmt: skip
     for problem, is_wrong in problems.items():
@@ -233,8 +236,7 @@ def mine(
     if destination.work is not None and not has_files:
         raise TypeError("work resumes mining of files; lists are mined in memory: leave it out, or pass files")
     memory = parse_size(computation.budget)
-    pair = formats.check_languages(languages, len(texts))
-    pair = pair or formats.guess_languages(path, names if has_files else [])
+    pair = formats.check_languages(languages, len(texts)) or formats.guess_languages(path, names if has_files else [])
     with_ids = any(side_ids) if destination.write_ids is None else destination.write_ids
     with ExitStack() as stack:
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
@@ -332,9 +334,7 @@ def _make_filter(
         return None
     if pair is None:
         raise ValueError("check_language needs the languages of the sides; pass languages, such as 'deu,eng'")
-    if check == "script":
-        return sentences.match_script(pair[at])
-    return sentences.match_language(pair[at], check)
+    return sentences.match_script(pair[at]) if check == "script" else sentences.match_language(pair[at], check)
 
 
 @dataclass(frozen=True)

@@ -117,19 +117,17 @@ def gather(
     a file the rest is written to the file `into`. `split` divides each text into sentences. Raises `CorpusError` for
     what `read_lines` rejects, a line without an id, a duplicate id, and a side of which nothing is left.
     """
-    seen, texts, sizes = Seen(), list[str](), array("q")
+    earlier, texts, sizes = Seen(), list[str](), array("q")
     block_hashes, block_masks = [np.empty(0, np.uint64)], [np.empty(0, np.bool_)]
-    given_ids: list[str] | None = None
-    if ids is not False:
-        given_ids = [] if ids is True else [str(one) for one in ids]
+    names = None if ids is False else list[str]() if ids is True else [*map(str, ids)]
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
-        sentences = read_sentences(source, name=name, ids=given_ids, columns=columns, split=split)
+        sentences = read_sentences(source, name=name, ids=names, columns=columns, split=split)
         while block := list(islice(sentences, BLOCK)):
             hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
             mask = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
             if deduplicate:
-                mask[mask] = seen.add(hashes[mask])
+                mask[mask] = earlier.add(hashes[mask])
             block_hashes.append(hashes)
             block_masks.append(mask)
             for text in compress(block, mask.tolist()):
@@ -143,10 +141,10 @@ def gather(
     places, count = np.flatnonzero(is_row), len(is_row)
     if not len(places):
         raise CorpusError("no sentence is left to mine: all are blank or filtered out", file=name)
-    if given_ids is not None and len(given_ids) != count:
-        raise ValueError(f"{name}: {len(given_ids)} ids for {count} sentences; pass one for each")
-    if given_ids is not None and len(set(given_ids)) < len(given_ids):
-        repeated = Counter(given_ids).most_common(1)[0][0]
+    if names is not None and len(names) != count:
+        raise ValueError(f"{name}: {len(names)} ids for {count} sentences; pass one for each")
+    if names is not None and len(set(names)) < len(names):
+        repeated = Counter(names).most_common(1)[0][0]
         raise CorpusError(f"two sentences have the id {repeated!r}; ids must differ", file=name)
     report(f"{name}: {count:,} sentences, {count - len(places):,} skipped (blank, duplicate, filtered)")
     lengths, hashes = np.array(sizes, np.int64), all_hashes[places]
@@ -156,7 +154,7 @@ def gather(
     at = order[np.minimum(np.searchsorted(hashes[order], all_hashes), len(hashes) - 1)]
     rows = np.where((rows == ABSENT) & (hashes[at] == all_hashes), at, rows)
     lines = texts if into is None else MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
-    return Side(name, lines, places, rows, hashes, lengths, given_ids, int(isinstance(source, Path)))
+    return Side(name, lines, places, rows, hashes, lengths, names, int(isinstance(source, Path)))
 
 
 def read_sentences(
@@ -177,7 +175,7 @@ def _from_file(path: Path, ids: list[str] | None, columns: Mapping[str, str] | N
         for _, text in read_texts(path, columns):
             yield " ".join(text.splitlines()) if "\n" in text else text  # each is a line again below
         return
-    if input_format(path) in TABLES and input_format(path) != "tsv":
+    if input_format(path) in TABLES and (columns or input_format(path) != "tsv"):
         names, rows = read_table(path, columns)
         if "id" not in names:
             raise CorpusError(f"no column is called id, only {', '.join(names)}; pass --columns", file=path)
@@ -206,10 +204,9 @@ def check_side(name: str, value: Any, example: str) -> Path | list[str]:
     if is_file(value):
         return Path(value)
     try:
-        given = check_texts(value)
+        texts = list(check_texts(value))
     except TypeError as error:
         raise TypeError(f"{name}: {error}; pass a list of sentences or the name of a file, {example}") from None
-    texts = list(given)
     if texts and not isinstance(texts[0], str):
         raise TypeError(f"{name}[0] is {quote(texts[0])}, not a string; pass a list of sentences")
     return texts

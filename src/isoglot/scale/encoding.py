@@ -24,13 +24,12 @@ from isoglot.model.engine import plan
 from isoglot.model.finding import find
 from isoglot.model.layout import digest_of
 from isoglot.model.resumable import encode_file
-from isoglot.scale.shards import Shards, open_shards, select_range
+from isoglot.scale.shards import NOTE, Shards, open_shards, select_range
 from isoglot.scale.work import Cluster, run
 
 _OPENING = ("pooling", "prompt")
 _ENCODING = ("normalize_embeddings", "batch_tokens", "truncate_dim", "dtype", "precision")
 LINES = 100_000  # in a piece: minutes for a transformer on one core, 150 MB of 384 dimensions
-NOTE = "shards.json"
 
 
 @check_arguments()
@@ -66,8 +65,7 @@ def encode_shards(
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
     pieces = list(_pieces(inputs, output, lines))
-    if shard is not None:
-        pieces = pieces[select_range(len(pieces), shard)]
+    pieces = pieces[select_range(len(pieces), shard or (1, 1))]
     try:
         precision = _check_settings(model, settings, cluster)
         weights = digest_of(find(model))
@@ -77,12 +75,11 @@ def encode_shards(
         }  # fmt: skip
         _claim(output, made_of)
         missing = [piece for piece in pieces if not piece[2].exists()]
-        done = len(pieces) - len(missing)
         name = str(Path(model).resolve()) if Path(model).is_dir() else model
         shared = (name, weights, {**settings, "precision": precision}, cluster)
         # Results are files, so any number may wait for a slow piece.
-        for _ in run(_encode_piece, missing, cluster, shared=shared, waiting=math.inf):
-            done += 1
+        made = run(_encode_piece, missing, cluster, shared=shared, waiting=math.inf)
+        for done, _ in enumerate(made, len(pieces) - len(missing) + 1):
             if progress is not None:
                 progress(done, len(pieces))
     except (ValueError, TypeError, RuntimeError) as error:

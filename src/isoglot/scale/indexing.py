@@ -90,10 +90,10 @@ def index_shards(
     if settings.pop("kind", None) is not None:
         raise ValueError("a shard is flat; pass the kind to merge_shards")
     columns = {name: settings.pop(name, None) for name in COLUMNS}
-    note, made_of, chosen = _share(sentences, columns, Path(folder), shard)
+    note, made_of, selection = _share(sentences, columns, Path(folder), shard)
     if differences(made_of, read_record(note) or made_of):
         raise SearchError(f"{note.with_suffix('')}: was begun with other sentences; remove {note.parent}")
-    index = Index.build(model, chosen, folder=note.with_suffix(""), **hooks, **settings)
+    index = Index.build(model, selection, folder=note.with_suffix(""), **hooks, **settings)
     write_record(note, {**made_of, "size": len(index)})
     return index
 
@@ -188,7 +188,9 @@ def _complete(folder: Path) -> list[Path]:
     notes = {path.stem: read_record(path) or {} for path in parent.glob("*-of-*.json")}
     if not notes:
         raise SearchError(f"{parent}: contains no shards; make them with index_shards(shard=...), or --shard")
-    count = max(int(name.partition("-of-")[2]) for name in notes)
+    count, *others = sorted({int(name.partition("-of-")[2]) for name in notes})
+    if others:
+        raise SearchError(f"{parent}: contains shards of {count} and of {others[0]}; remove those of one division")
     names = [f"{number}-of-{count}" for number in range(1, count + 1)]
     if missing := [name.replace("-of-", "/") for name in names if "size" not in notes.get(name, {})]:
         raise SearchError(f"{parent}: not complete; run the same command again with --shard {', '.join(missing)}")

@@ -61,14 +61,11 @@ def neighbours_shards(
     cluster = replace(cluster or Cluster(), gpus=0)  # a block is computed by NumPy
     if block < TILE or block % TILE:
         raise ValueError(f"block is {block}; it must be a multiple of {TILE}")
-    left, right = _open(x), _open(y)
+    left, right = sides = [side if isinstance(side, np.ndarray | Shards) else open_shards(side) for side in (x, y)]
     neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # raise its errors now
     pieces = [(i, j) for j in _cuts(len(right), block) for i in _cuts(len(left), block)]
-    n, m = len(left), len(right)
-    forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
-    saver = Saver(
-        checkpoint, lambda: json.dumps([k, block, cluster.cpus, _key(left), _key(right)]), (forward, backward)
-    )
+    forward, backward = Best.empty(len(left), min(k, len(right))), Best.empty(len(right), min(k, len(left)))
+    saver = Saver(checkpoint, lambda: json.dumps([k, block, cluster.cpus, *map(_key, sides)]), (forward, backward))
     done = first_piece = saver.load()
     # In order: a checkpoint covers the first n blocks, and the ids of both sides grow from block to block.
     for result in run(_block, pieces[first_piece:], cluster, shared=(left, right, k, budget, cluster.cpus)):
@@ -118,10 +115,6 @@ def _cuts(size: int, block: int) -> list[Span]:
     """
     starts = list(range(0, size - size % block, block)) or ([0] if size else [])
     return list(zip(starts, [*starts[1:], size], strict=True)) if starts else []
-
-
-def _open(vectors: Vectors) -> Table:
-    return vectors if isinstance(vectors, np.ndarray | Shards) else open_shards(vectors)
 
 
 def _rows(vectors: Table, start: int, stop: int) -> NDArray[Any]:

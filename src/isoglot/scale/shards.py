@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.data.files import read_record, without_compression
 from isoglot.data.vectors import open_table
+
+NOTE = "shards.json"  # in a folder of vectors: what `encode_shards` made them of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,13 @@ class Shards:
 
 @check_arguments()
 def open_shards(source: Path | Sequence[Path]) -> Shards:
-    """Vectors in one `.npy` file, in several files in their order, or in those of a folder, sorted by name.
+    """Vectors in one `.npy` file, in several files in their order, or in those of a folder: in the order of the texts
+    that `encode_shards` made them of, else sorted by name.
 
     Raises `EncoderError` if there are none, if one is not a table of numbers, and if their widths differ.
     """
-    given = [source] if isinstance(source, Path) else list(source)
-    files = sorted(source.glob("*.npy")) if isinstance(source, Path) and source.is_dir() else given
+    names = [source] if isinstance(source, Path) else list(source)
+    files = _list_files(source) if isinstance(source, Path) and source.is_dir() else names
     if not files:
         raise EncoderError(f"{source}: contains no vectors (*.npy); encode text into it first")
     tables = [_map(file) for file in files]
@@ -76,6 +80,12 @@ def select_range(total: int, shard: tuple[int, int]) -> slice:
     if not 1 <= number <= count:
         raise ValueError(f"shard is {number}/{count}; it must be 1/{count} to {count}/{count}")
     return slice((number - 1) * total // count, number * total // count)
+
+
+def _list_files(folder: Path) -> list[Path]:
+    inputs = (read_record(folder / NOTE) or {}).get("inputs", ())
+    places = {without_compression(name): place for place, (name, _) in enumerate(inputs)}
+    return sorted(folder.glob("*.npy"), key=lambda file: (places.get(file.stem.rpartition("-")[0], 0), file.name))
 
 
 def _map(file: Path) -> NDArray[Any]:

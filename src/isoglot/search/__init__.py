@@ -17,24 +17,7 @@ from isoglot.search.pairs import (
 from isoglot.search.threshold import Estimate, Quality, estimate, quality, tune
 
 __all__ = [
-    "DIRECTIONS",
-    "KINDS",
-    "MARGINS",
-    "Checkpoint",
-    "Estimate",
-    "Neighbours",
-    "Pairs",
-    "Quality",
-    "approximate",
-    "choose",
-    "estimate",
-    "hard_negatives",
-    "margins",
-    "mine",
-    "neighbours",
-    "others",
-    "quality",
-    "recall",
-    "search_binary",
-    "tune",
-]
+    "DIRECTIONS", "KINDS", "MARGINS", "Checkpoint", "Estimate", "Neighbours", "Pairs", "Quality", "approximate",
+    "choose", "estimate", "hard_negatives", "margins", "mine", "neighbours", "others", "quality", "recall",
+    "search_binary", "tune",
+]  # fmt: skip

@@ -78,8 +78,8 @@ def _largest(table: Floats, k: int) -> Ids:
     if k > FEW:
         return np.argsort(-table, axis=1, kind="stable")[:, :k]
     rows = np.arange(len(table))
-    chosen = np.empty((len(table), k), np.int64)
+    columns = np.empty((len(table), k), np.int64)
     for place in range(k):
-        chosen[:, place] = at = table.argmax(axis=1)
+        columns[:, place] = at = table.argmax(axis=1)
         table[rows, at] = -np.inf
-    return chosen
+    return columns

@@ -24,8 +24,7 @@ class _Restored:
 
     def __getitem__(self, rows: Ids) -> NDArray[np.float32]:
         steps = self.steps[rows].astype(np.float32) - self.least
-        values: NDArray[np.float32] = self.lowest + (steps + np.float32(0.5)) * self.size
-        return values
+        return np.asarray(self.lowest + (steps + np.float32(0.5)) * self.size)
 
 
 @check_arguments()

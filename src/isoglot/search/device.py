@@ -84,9 +84,9 @@ class Best(NamedTuple):
         columns = (groups[:, :, None] * GROUP + torch.arange(GROUP, device=table.device)).flatten(1)
         scores = torch.cat([self.scores, table.gather(1, columns)], dim=1)
         ids = torch.cat([self.ids, columns + first], dim=1)
-        chosen = _largest(scores.clone(), self.ids.shape[1])
-        self.scores.copy_(scores.gather(1, chosen))
-        self.ids.copy_(ids.gather(1, chosen))
+        largest = _largest(scores.clone(), self.ids.shape[1])
+        self.scores.copy_(scores.gather(1, largest))
+        self.ids.copy_(ids.gather(1, largest))
 
     def copy_to(self, table: best.Best) -> None:
         """Wait for the device, and copy to a table of the host."""
@@ -98,11 +98,11 @@ def _largest(table: Tensor, k: int) -> Tensor:
     k = min(k, table.shape[1])
     if k > best.FEW:
         return table.sort(dim=1, descending=True, stable=True).indices[:, :k]
-    chosen = []
+    columns = []
     for _ in range(k):
-        chosen.append(table.max(dim=1, keepdim=True).indices)  # of equal ones the first
-        table.scatter_(1, chosen[-1], -torch.inf)
-    return torch.cat(chosen, dim=1)
+        columns.append(table.max(dim=1, keepdim=True).indices)  # of equal ones the first
+        table.scatter_(1, columns[-1], -torch.inf)
+    return torch.cat(columns, dim=1)
 
 
 def tile_shape(n: int, m: int, dim: int, k: int) -> tuple[int, int, int]:
@@ -144,7 +144,7 @@ def search(
 
     scores, ahead = torch.empty(height, width, device=place), Best.of(forward, place)
     with torch_half("encoders.switches").full_precision(), ThreadPoolExecutor(workers) as pool:
-        sender = Sender(place, run_ahead(lambda given: pool.submit(load, *given, metric).result, workers, pieces()))
+        sender = Sender(place, run_ahead(lambda piece: pool.submit(load, *piece, metric).result, workers, pieces()))
         for turn, first in enumerate(stripes[start:], start):
             stripe_best = backward.part(first, first + stripe)
             columns, back = sender.table(len(stripe_best.ids), stripe, dim), Best.of(stripe_best, place)

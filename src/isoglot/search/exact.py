@@ -140,7 +140,7 @@ def neighbours(
             workers -= 1  # tiles are unchanged, and so are the bits of their products
         saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {k} {metric} {tile} float32", (forward, backward))
         _search(x, y, forward, backward, metric=metric, tile=tile, workers=workers, saver=saver, progress=progress)
-    if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
+    if not all(np.isfinite(best.scores).all() and (best.scores > LOWEST).all() for best in (forward, backward)):
         raise ValueError(_TOO_LARGE)
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
 

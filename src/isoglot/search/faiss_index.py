@@ -52,6 +52,8 @@ def factory(kind: str, rows: int, dim: int) -> str:
 def create(kind: str, rows: int, dim: int) -> Any:
     """An empty index of a kind. Raises `ValueError` for an unknown one."""
     faiss = faiss_module()
+    if "IDMap" in kind:
+        raise ValueError(f"{kind!r} has numbers of its own for rows; leave IDMap out")
     try:
         return faiss.index_factory(dim, factory(kind, rows, dim), faiss.METRIC_INNER_PRODUCT)
     except (RuntimeError, TypeError) as error:  # a TypeError for a string that is not UTF-8
@@ -95,11 +97,11 @@ def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None
 def approximate(
     x: NDArray[Any],
     y: NDArray[Any],
-    k: int,
+    k: PositiveInt,
     *,
     index: str = "ivf",
-    probes: int = PROBES,
-    spare: int = SPARE,
+    probes: PositiveInt = PROBES,
+    spare: NonNegativeInt = SPARE,
     budget: int = BUDGET,
 ) -> Neighbours:
     """Nearly the k nearest by cosine, both ways, as `neighbours` returns them; scores are exact.

@@ -133,8 +133,7 @@ def _second(hits: Neighbours, margin: Margin) -> Doubles:
     lower_scores = np.asarray(hits.forward_scores[:, 1:], np.float64)
     other_means = np.asarray(hits.backward_scores, np.float64).mean(axis=1)[hits.forward_ids[:, 1:]]
     table = MARGINS[margin](lower_scores, (lower_scores.mean(axis=1, keepdims=True) + other_means) / 2)
-    best: Doubles = table.max(axis=1)
-    return best
+    return np.asarray(table.max(axis=1))
 
 
 def _shares(scores: Doubles, wrong: Doubles) -> tuple[Doubles, float]:
@@ -165,5 +164,4 @@ def _shares(scores: Doubles, wrong: Doubles) -> tuple[Doubles, float]:
 
 
 def _normal(scores: Doubles, mean: float, variance: float) -> Doubles:
-    density: Doubles = np.exp(-((scores - mean) ** 2) / (2 * variance)) / np.sqrt(variance)
-    return density
+    return np.asarray(np.exp(-((scores - mean) ** 2) / (2 * variance)) / np.sqrt(variance))

@@ -71,14 +71,14 @@ class Token:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI
         mounted_at = scope.get("root_path", "")  # path of the application that this one is mounted in
         path = scope.get("path", "").removeprefix(mounted_at)
-        if scope["type"] != "http" or path in self.public or self._is_given(scope):
+        if scope["type"] != "http" or path in self.public or self._has_token(scope):
             await self.app(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer", **CLOSE}
         problem = Problem(401, "Send the token of this server: Authorization: Bearer TOKEN.", headers=headers)
         await problem.response()(scope, receive, send)
 
-    def _is_given(self, scope: Scope) -> bool:
+    def _has_token(self, scope: Scope) -> bool:
         kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), self.token)
 

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from isoglot.core.arguments import PositiveInt, check_arguments
-from isoglot.core.errors import CorpusError, IsoglotError, quote
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.languages import canonical, tag
 from isoglot.index import Hit, Index
 from isoglot.index.origin import encode_queries
@@ -153,8 +153,8 @@ class _Shared:
             if not done:
                 gone = asyncio.ensure_future(_await_disconnect(request))
                 either: set[asyncio.Future[Any]] = {future, gone}
-                left = max(0.0, self.limits.work - _PATIENCE)
-                done, _ = await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                remaining = max(0.0, self.limits.work - _PATIENCE)
+                done, _ = await asyncio.wait(either, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 problem = f"The request took more than {self.limits.work:g} seconds"
                 raise Problem(504, f"{problem}; send fewer texts, or try again later.")
@@ -257,13 +257,8 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
     ]
 
 
-_SEARCH = ("query", "k", "languages", "exclude")
-
-
 def _read_search(body: bytes, limits: Limits) -> Job:
-    request = parse(body)
-    if unknown := sorted(request.keys() - _SEARCH):  # a filter that is misspelled would find other hits
-        raise Problem(400, f"The request has no {quote(unknown[0])}; its keys are {', '.join(_SEARCH)}.")
+    request = parse(body, ("query", "k", "languages", "exclude"))
     query = require_text(request.get("query"), "query", limits.query)
     if not query.strip():
         raise Problem(400, "'query' is blank; send a text to search for.", param="query")
@@ -278,7 +273,7 @@ def _read_search(body: bytes, limits: Limits) -> Job:
 
 
 def _codes(request: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    codes = request.get(name) or []
+    codes = [] if request.get(name) is None else request[name]
     if not isinstance(codes, list) or len(codes) > 1000 or any(not isinstance(code, str) for code in codes):
         raise Problem(400, f"'{name}' must be a list of language codes.", param=name)
     try:

@@ -80,9 +80,9 @@ class Bodies:
         """Read what a rejected client still sends, up to a bound: if the connection were closed, it would not get the
         response.
         """
-        left = 4 * self.limits.body
+        allowance = 4 * self.limits.body
         with move_on_after(min(2.0, self.limits.seconds)):
             async for chunk in chunks:
-                left -= len(chunk)
-                if left < 0:
+                allowance -= len(chunk)
+                if allowance < 0:
                     return

@@ -50,10 +50,10 @@ def read_similarity(body: bytes, limits: Limits) -> Job:
 
     At most `limits.texts` texts and as many times 64 values.
     """
-    request = parse(body)
+    request = parse(body, ("a", "b"))
     rows = _texts(request, "a", limits)
     columns = _texts(request, "b", limits) if request.get("b") is not None else rows
-    if len(rows) + len(columns) > 2 * limits.texts or len(rows) * len(columns) > 64 * limits.texts:
+    if len(rows) * len(columns) > 64 * limits.texts:
         raise Problem(400, f"At most {64 * limits.texts} similarities are computed at once; send fewer texts.")
     texts = (*rows, *columns)
     return Job(texts, texts, len(texts) * _VECTOR, lambda encoded: similarities(encoded, len(rows)))

@@ -36,8 +36,7 @@ class Metrics:
         self.texts = Counter("isoglot_texts", "Texts encoded, queries included.", registry=self.registry)
         about = "Requests that wait for the model."
         Gauge("isoglot_waiting_requests", about, registry=self.registry).set_function(waiting)
-        about = "Further requests get 503."
-        Gauge("isoglot_waiting_requests_limit", about, registry=self.registry).set(most_waiting)
+        Gauge("isoglot_waiting_requests_limit", "Further requests get 503.", registry=self.registry).set(most_waiting)
 
     def count_answer(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
+
+from isoglot.core.errors import quote
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -59,8 +61,8 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value, allow_nan=False).encode("ascii")
 
 
-def parse(body: bytes) -> dict[str, Any]:
-    """The object of a request. Raises `Problem`."""
+def parse(body: bytes, keys: Sequence[str] = ()) -> dict[str, Any]:
+    """The object of a request, which may have only these keys, if they are passed. Raises `Problem`."""
     # A list of a million lists takes Python's parser, which nothing can interrupt, most of a second.
     if body.count(b"[") + body.count(b"{") > _BRACKETS:
         raise Problem(400, f"The body has more than {_BRACKETS} opening brackets; send fewer texts at once.")
@@ -70,6 +72,8 @@ def parse(body: bytes) -> dict[str, Any]:
         raise Problem(400, "The body is not JSON; send an object in UTF-8.") from None
     if not isinstance(request, dict):
         raise Problem(400, "The body is JSON, but not an object.")
+    if keys and (unknown := sorted(request.keys() - keys)):  # a filter that is misspelled would find other hits
+        raise Problem(400, f"The request has no {quote(unknown[0])}; its keys are {', '.join(keys)}.")
     return request
 
 

@@ -57,9 +57,9 @@ class _Progress:
     def share(self, characters: int) -> int:
         """The end of the next items with `characters` characters in total; at least one item."""
         end = self.done + 1
-        left = characters - self.sizes[self.done]
-        while end < len(self.items) and self.sizes[end] <= left:
-            left -= self.sizes[end]
+        remaining = characters - self.sizes[self.done]
+        while end < len(self.items) and self.sizes[end] <= remaining:
+            remaining -= self.sizes[end]
             end += 1
         return end
 
@@ -102,18 +102,18 @@ class Worker:
             self._thread = None
 
     def _run(self) -> None:
-        left: list[_Progress] = []
-        while self._receive(wait=not left and not any(self._queues.values())):
-            for job in left:
+        unfinished: list[_Progress] = []
+        while self._receive(wait=not unfinished and not any(self._queues.values())):
+            for job in unfinished:
                 self._queues.setdefault(job.work, deque()).append(job)
             work, parts = self._take()
-            left = []
+            unfinished = []
             if parts:
                 began = monotonic()
                 self._compute(work, parts)
                 self._adapt(work, parts, monotonic() - began)
-                left = [job for job, _ in parts if job.done < len(job.items) and not job.future.done()]
-        for job in [*left, *(job for queue in self._queues.values() for job in queue)]:
+                unfinished = [job for job, _ in parts if job.done < len(job.items) and not job.future.done()]
+        for job in [*unfinished, *(job for queue in self._queues.values() for job in queue)]:
             job.future.cancel()
         self._queues.clear()
 

@@ -22,6 +22,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Metric, Score, Task
 from isoglot.evaluation.run import data_digest, function, list_subsets, plan, run_tasks
+from isoglot.model import Model
 from isoglot.training import ranks
 from isoglot.training.settings import Recipe
 from isoglot.training.together import encode_together
@@ -112,7 +113,7 @@ class Choice:
             return math.inf
         return score if self.lower else -score
 
-    def score(self, encoder: Encoder) -> tuple[float, list[dict[str, Any]]]:
+    def score(self, encoder: Model) -> tuple[float, list[dict[str, Any]]]:
         """The mean of the scores that decide, and all scores as plain records.
 
         Rank 0 runs the tasks, and every rank computes its share of the vectors; the other ranks return (0.0, []).

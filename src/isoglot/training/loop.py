@@ -157,6 +157,7 @@ class Run:
         self.streams: list[Stream] = []
         self.saved_step: int | None = None  # step of the newest checkpoint
         self.pending_report: Callable[[], None] | None = None  # waits for the newest step and reports it
+        self.has_gradient = False  # in any step so far
         torch.manual_seed(seed)
         with ranks.take_turns():
             for corpus in plan.text:
@@ -276,7 +277,7 @@ class Run:
         self, settings: StageSettings, adam: torch.optim.Optimizer, limits: StepLimits, signals: Signals
     ) -> None:
         """Step to the end of the stage, to an early stop or to a signal."""
-        batches = (settings.epochs or 1) * self.streams[0].batches.count()
+        batches = settings.epochs * self.streams[0].batches.count() if settings.epochs else 0
         total = settings.steps or max(1, round(batches / settings.optimizer.accumulate))
         meter = Meter(total)
         self.trained.train()
@@ -317,6 +318,7 @@ class Run:
     def _report_step(self, result: StepResult, meter: Meter, stage: str, step: int) -> None:
         """Write a step of the run to the log, and show it."""
         reports, norm = result.read()
+        self.has_gradient |= norm > 0
         status = meter.read(reports, stage=stage, step=step - self.state.done, lr=result.lr, norm=norm)
         self.log.write(
             "step", step, stage=stage, losses=status.losses, lr=result.lr, norm=norm, padding=status.padding,
@@ -344,8 +346,12 @@ class Run:
         self.trained.train()
 
     def _warn_of_collapse(self) -> None:
-        """Warn if all vectors are nearly equal, which dev scores do not explain."""
+        """Warn if nothing was learnt so far, or all vectors are nearly equal, which dev scores do not explain."""
         self._finish_step()
+        if not self.has_gradient:
+            cause = "groups of one sentence, which have no positive; batching.views = 2 repeats them (SimCSE)"
+            self.log.write("warning", self.state.overall, warning="no gradient", cause=cause)
+            self.report(f"warning: no loss has had a gradient, so nothing was learnt; a likely cause is {cause}")
         batch = self.streams[0].latest
         with self._join_weights() as encoder, torch.no_grad():
             if batch is None or ranks.rank() > 0:

@@ -383,7 +383,7 @@ def sweep(
     job = _Job(Path(files), root, output, steps, keep, device, precision, tests, choose_trackers(track))
     plans = [job.plan(arm) for arm in arms if not arm.model]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
-    devs = [[one.model_dump(exclude={"every", "patience"}) for one in plan.recipe.evaluation] for plan in plans]
+    devs = [[(choice.name, choice.devs) for choice in plan.choices] for plan in plans]
     dev = len(plans) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
     if not dev and not tests:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
@@ -523,7 +523,6 @@ class _Job:
         elif arm.untrained:
             fresh = make_encoder(plan, report, seed=seed).exports()[0].eval().to(resolve(self.device))
             encoder = _fit_layer(arm, fresh, plan, seed).eval()
-            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in plan.choices[:1]]
         else:
             was_begun = (folder / "run.json").exists()
             place, name = resolve(self.device), arm.recipe
@@ -533,6 +532,8 @@ class _Job:
             settings["seconds"] = None if was_begun else round(outcome.seconds)
             encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), plan, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
+        if plan is not None and (arm.untrained or arm.fit):  # what training scored is another encoder
+            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in plan.choices[:1]]
         for test in self.tests:
             scores += evaluate(
                 encoder, [test.task], data=test.data, languages=list(test.languages), precision=self.precision,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from isoglot.core.errors import CheckpointError, CorpusError, RecipeError
+from isoglot.data.sets import catalogue
 from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
@@ -192,6 +194,26 @@ def test_patience_ends_a_run(project):
     recipe = load_recipe(project / "tiny.toml", ["optimizer.lr=1e-12", "evaluation.patience=2", "evaluation.every=2"])
     outcome = train(recipe, project / "run")
     assert outcome.steps == 6  # the first evaluation is the best; two more are not better
+
+
+def test_the_card_names_the_sources_of_joined_text(project):
+    """With their licences, and apart from those of another stream, which is "joined" too."""
+    stream = '{{name="{0}", join=true, sources=[{{reader="tsv", path="pairs.tsv", name="{0}"}}, {{reader="tsv", path="pairs.tsv", name="{1}"}}], objectives=[{{name="info_nce"}}]}}'  # fmt: skip  # noqa: E501
+    streams = f"streams=[{stream.format('xcopa', 'mine')}, {stream.format('bible', 'xcopa')}]"
+    data = load(train(load_recipe(project / "tiny.toml", [streams, "steps=1"]), project / "run").model).card.data
+    sets = catalogue()
+    licences = [sets["xcopa"].licence, f"{sets['bible'].licence} and {sets['xcopa'].licence}"]
+    assert [(entry.name, entry.licence) for entry in data] == [
+        ("xcopa, mine", licences[0]),
+        ("bible, xcopa", licences[1]),
+    ]
+
+
+def test_a_run_without_its_best_encoder_is_not_finished_again(project):
+    recipe = load_recipe(project / "tiny.toml")
+    shutil.rmtree(train(recipe, project / "run").model)
+    with pytest.raises(CheckpointError, match="the best encoder is missing"):
+        train(recipe, project / "run", resume=True)
 
 
 def test_a_run_that_learns_nothing_warns(project):

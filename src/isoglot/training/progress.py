@@ -77,18 +77,11 @@ class Meter:
             for name, loss in report.losses.items()
         }
         return Status(
-            stage=stage,
-            step=step,
-            total=self.total,
-            losses=losses,
-            lr=lr,
-            norm=norm,
-            groups_per_second=(groups - then[1]) / span,
-            tokens_per_second=(tokens - then[2]) / span,
-            padding=1 - real / max(padded, 1),
+            stage=stage, step=step, total=self.total, losses=losses, lr=lr, norm=norm,
+            groups_per_second=(groups - then[1]) / span, tokens_per_second=(tokens - then[2]) / span,
+            padding=1 - real / max(padded, 1), left=(self.total - step) * span / steps,
             negatives=max((report.negatives for report in reports.values()), default=0.0),
-            left=(self.total - step) * span / steps,
-        )
+        )  # fmt: skip
 
 
 class Display(Bar):

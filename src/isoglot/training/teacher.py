@@ -38,12 +38,7 @@ from isoglot.training.together import encode_together
 
 
 def teacher_column(
-    teacher: Model,
-    settings: TeacherSettings,
-    corpus: Corpus,
-    table: GroupTable,
-    *,
-    report: Report,
+    teacher: Model, settings: TeacherSettings, corpus: Corpus, table: GroupTable, *, report: Report
 ) -> Callable[[Array], Array]:
     """The column that a stream's teacher adds to its batches.
 

@@ -170,17 +170,15 @@ def train(
             objectives, every = _objectives(objective), evaluate_every or 0
             evaluation = _evaluations(dev, dev_data, languages, every=every, patience=patience)
             encoder = _trainable(encoder, objectives)
+            anchor = "first" if any(kind_of(one).ordered for one in objectives) else "random"
             rate = ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]
             stream = {
                 "name": "data",
                 "sources": (SourceSettings(reader=MEMORY, path="data").hold(MemorySource([])),),
-                "batching": {
-                    "size": batch_size, "views": 1 if views is None else views,
-                    "anchor": "first" if any(kind_of(one).ordered for one in objectives) else "random",
-                },
+                "batching": {"size": batch_size, "views": 1 if views is None else views, "anchor": anchor},
                 "objectives": objectives,
                 "teacher": None if teacher is None else TeacherSettings(model="teacher").hold(teacher),
-            }  # fmt: skip
+            }
             optimizer = {
                 "lr": rate if lr is None else lr, "warmup": warmup, "precision": PRECISIONS.get(precision, precision)
             }  # fmt: skip
@@ -374,14 +372,19 @@ def _evaluations(
             task=task.name, metric=None, subset="", data=folder, languages=tuple(codes), every=every, patience=patience
         ).hold(task)
 
+    def is_task(value: Any) -> bool:
+        named = isinstance(value, str)
+        return named or (hasattr(value, "run") and hasattr(value, "metrics") and not isinstance(value, type))
+
     names = dev if isinstance(dev, list | tuple) else [dev]
-    if dev_data is not None and not all(isinstance(name, str) or _is_task(name) for name in names):
+    are_tasks = bool(names) and all(map(is_task, names))
+    if dev_data is not None and not are_tasks:
         raise ValueError("dev_data is the folder of tasks; pass their names as dev, or leave it out")
+    if dev is None and patience:
+        raise ValueError("patience counts evaluations; pass dev too")
     if dev is None:
-        if patience:
-            raise ValueError("patience counts evaluations; pass dev too")
         return []
-    if names and all(isinstance(name, str) or _is_task(name) for name in names):
+    if are_tasks:
         folder = str(environment.data_folder() if dev_data is None else dev_data)
         return [select_by(task, folder, codes) for task, codes in tasks_of(names)]
     task = Retrieval(tuple(map(_name_sides, groups_of(dev, languages))), name="dev")
@@ -390,10 +393,6 @@ def _evaluations(
     if number := short_row(task.groups or ()):
         raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
     return [select_by(task)]
-
-
-def _is_task(value: Any) -> bool:
-    return not isinstance(value, type) and hasattr(value, "run") and hasattr(value, "metrics")
 
 
 def _name_sides(group: Group) -> Group:
@@ -424,10 +423,8 @@ def train_seeds(
     for seed in range(recipe.seed, recipe.seed + seeds):
         folder = output if seeds == 1 else output / f"seed-{seed}"
         with Display(quiet=not ranks.is_first()) as display:
-            outcomes.append(
-                run(recipe, folder, device=device, name=name, seed=seed, track=track,
-                    report=display.report, update=display.update)
-            )  # fmt: skip
+            outcomes.append(run(recipe, folder, device=device, name=name, seed=seed, track=track,
+                                report=display.report, update=display.update))  # fmt: skip
     if seeds > 1 and ranks.is_first() and (summary := summarize(outcomes)):
         write_record(output / "seeds.json", summary)
     return outcomes

@@ -197,6 +197,36 @@ def test_views_repeat_sentences_as_new_slots():
         assert rows[slots.index(0)] == rows[slots.index(1)] != rows[slots.index(-1)]
 
 
+def test_views_of_translations_leave_them_in_the_first_slots():
+    """Objectives over slots 0 and 1 compare a sentence with its translation, not with its own second view."""
+    batch = epoch(table_of(toy_groups([3, 2])), Batching(size=2, views=2))[0]
+    for group in batch.group.unique():
+        rows = batch.group == group
+        langs = dict(zip(batch.slot[rows].tolist(), batch.lang[rows].tolist(), strict=True))
+        count = len(langs) // 2
+        assert sorted(langs) == list(range(2 * count))
+        assert len({langs[slot] for slot in range(count)}) == count
+        assert all(langs[slot] == langs[slot + count] for slot in range(count))
+
+
+@pytest.mark.parametrize("settings", [{"most": 2, "hard_negatives": 1}, {"rows": "matching", "hard_negatives": 1}])
+def test_a_group_seen_again_in_an_epoch_has_other_sentences(settings):
+    """A small source with a large weight is seen many times in an epoch, not with the same two languages each time."""
+    table = table_of(toy_groups([6] * 4, hard=3), pairs_with_counts({"bbb": 300}))
+    batches = epoch(table, Batching(size=20, **settings), mixing={"source0": Mixing(weight=1.0)})
+    choices = []
+    for batch in batches:
+        rows = sentences(batch)
+        for group in batch.group.unique():
+            places = (batch.group == group).nonzero()[:, 0].tolist()
+            if int(batch.key[places[0]]) in table.key[:4].tolist():
+                choices.append((int(batch.key[places[0]]), tuple(sorted(rows[place] for place in places))))
+    assert len(choices) > 100
+    assert min(Counter(key for key, _ in set(choices)).values()) >= 15
+    again = epoch(table, Batching(size=20, **settings), mixing={"source0": Mixing(weight=1.0)})
+    assert [sentences(batch) for batch in again] == [sentences(batch) for batch in batches]
+
+
 def test_first_anchor_keeps_the_order_of_the_source():
     batches = epoch(table_of(toy_groups([4] * 10)), Batching(size=5, anchor="first"))
     for batch in batches:
@@ -215,6 +245,13 @@ def test_temperature_evens_out_languages():
     assert share(1.0) == pytest.approx([10] * 10, abs=2)  # and every batch has its share
     assert share(2.0) == pytest.approx([25] * 10, abs=2)  # 30 : 10
     assert share(1e9) == pytest.approx([50] * 10, abs=2)
+
+
+def test_temperature_evens_out_languages_of_all_sources_together():
+    sources = {"aaa": 100}, {"aaa": 300}, {"aab": 400}, {"aac": 100}
+    table = table_of(*map(pairs_with_counts, sources))
+    assert items_of(table, Batching(temperature=1e9))[0] == [[75, 225, 300, 300]] * 2
+    assert items_of(table, Batching(temperature=2.0))[0] == [[90, 270, 360, 180]] * 2  # 20 : 20 : 10
 
 
 def test_weights_mix_sources():

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.objectives.kernel import filter_pairs, matches, rows_between, same_meaning, slot_pairs, union
+from isoglot.objectives.kernel import filter_pairs, matches, same_meaning, slice_pairs, slot_pairs, union
 
 NUMBERS = st.lists(st.integers(-2, 4), max_size=12).map(lambda values: torch.tensor(values, dtype=torch.long))
 
@@ -36,7 +36,7 @@ def test_pairs_of_a_block_of_rows_and_of_two_halves(left, right, start, stop):
     pairs = matches(left, right)
     block = slice(min(start, stop), max(start, stop))
     inside = [(i - block.start, j) for i, j in listed(pairs) if block.start <= i < block.stop]
-    assert listed(rows_between(pairs, block)) == inside
+    assert listed(slice_pairs(pairs, block)) == inside
     odd = pairs[1] % 2 == 1
     assert sorted(listed(union(filter_pairs(pairs, odd), filter_pairs(pairs, ~odd)))) == sorted(listed(pairs))
 

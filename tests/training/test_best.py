@@ -181,10 +181,10 @@ def test_patience_ends_when_that_of_all_has_ended(reads, tmp_path):
     ended = []
     for value in (0.5, 0.4, 0.5, 0.6):  # b: better once, then twice not
         chooser.judge(chooser.choices, Fixed(value))
-        ended.append((chooser.choices[0].exhausted, chooser.choices[1].exhausted, chooser.exhausted))
+        ended.append((chooser.choices[0].is_exhausted, chooser.choices[1].is_exhausted, chooser.is_exhausted))
     assert ended == [(False, False, False), (True, False, False), (True, False, False), (False, True, False)]
     chooser.judge(chooser.choices, Fixed(0.55))
-    assert chooser.exhausted
+    assert chooser.is_exhausted
 
 
 def test_without_patience_or_without_choices_nothing_ends(reads, tmp_path):
@@ -192,9 +192,9 @@ def test_without_patience_or_without_choices_nothing_ends(reads, tmp_path):
     for _ in range(5):
         chooser.judge(chooser.choices, Fixed(0.5))
     assert chooser.choices[0].since == 4
-    assert not chooser.exhausted
+    assert not chooser.is_exhausted
     empty = selector(tmp_path)
-    assert (empty.best, empty.exhausted, empty.list_due(10, last=True)) == (None, False, [])
+    assert (empty.best, empty.is_exhausted, empty.list_due(10, last=True)) == (None, False, [])
 
 
 def test_the_state_goes_through_a_checkpoint(reads, tmp_path):
@@ -238,12 +238,12 @@ def test_of_an_error_the_lowest_is_kept(reads, tmp_path):
     assert chooser.lower_is_better
     assert chooser.best == pytest.approx(0.2)
     assert kept(tmp_path / "model") == 0.2
-    assert not chooser.exhausted  # only the last, a tie, was no better
+    assert not chooser.is_exhausted  # only the last, a tie, was no better
     chooser.judge(chooser.choices, Several(0.9, 0.1, 0.3))
     assert kept(tmp_path / "model") == 0.1
     for value in (0.3, 0.4):
         chooser.judge(chooser.choices, Fixed(value))
-    assert chooser.exhausted
+    assert chooser.is_exhausted
 
 
 @pytest.mark.parametrize("evaluation", [{"data": "1"}, ERROR])

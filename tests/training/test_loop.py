@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from isoglot.core.errors import CheckpointError, CorpusError, RecipeError
+from isoglot.data.sets import catalogue
 from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
@@ -19,6 +21,7 @@ from isoglot.training.optimizer import AdamW
 from isoglot.training.plan import make_plan
 from isoglot.training.progress import Status
 from isoglot.training.recipe import load as load_recipe
+from isoglot.training.settings import Recipe
 from isoglot.training.train import train_seeds
 from runs import train
 
@@ -191,6 +194,62 @@ def test_patience_ends_a_run(project):
     recipe = load_recipe(project / "tiny.toml", ["optimizer.lr=1e-12", "evaluation.patience=2", "evaluation.every=2"])
     outcome = train(recipe, project / "run")
     assert outcome.steps == 6  # the first evaluation is the best; two more are not better
+
+
+def test_the_card_names_the_sources_of_joined_text(project):
+    """With their licences, and apart from those of another stream, which is "joined" too."""
+    stream = '{{name="{0}", join=true, sources=[{{reader="tsv", path="pairs.tsv", name="{0}"}}, {{reader="tsv", path="pairs.tsv", name="{1}"}}], objectives=[{{name="info_nce"}}]}}'  # fmt: skip  # noqa: E501
+    streams = f"streams=[{stream.format('xcopa', 'mine')}, {stream.format('bible', 'xcopa')}]"
+    data = load(train(load_recipe(project / "tiny.toml", [streams, "steps=1"]), project / "run").model).card.data
+    sets = catalogue()
+    licences = [sets["xcopa"].licence, f"{sets['bible'].licence} and {sets['xcopa'].licence}"]
+    assert [(entry.name, entry.licence) for entry in data] == [
+        ("xcopa, mine", licences[0]),
+        ("bible, xcopa", licences[1]),
+    ]
+
+
+def test_a_run_without_its_best_encoder_is_not_finished_again(project):
+    recipe = load_recipe(project / "tiny.toml")
+    shutil.rmtree(train(recipe, project / "run").model)
+    with pytest.raises(CheckpointError, match="the best encoder is missing"):
+        train(recipe, project / "run", resume=True)
+
+
+def test_a_run_that_learns_nothing_warns(project):
+    """Single sentences without views have no positive: the loss is 0, and the model would be what it was."""
+    (project / "lines.txt").write_text("".join(f"red cat {n}\n" for n in range(40)))
+    source = 'streams.0.sources=[{reader="lines", path="lines.txt", language="eng"}]'
+    for views in (1, 2):
+        messages: list[Status | str] = []
+        recipe = load_recipe(project / "tiny.toml", [source, f"streams.0.batching.views={views}"])
+        train(recipe, project / f"run{views}", watch=messages.append)
+        warnings = [each for each in messages if isinstance(each, str) and "no loss has had a gradient" in each]
+        logged = [line["warning"] for line in log_of(project / f"run{views}") if line["kind"] == "warning"]
+        assert (len(warnings), logged) == ((1, ["no gradient"]) if views == 1 else (0, []))
+
+
+def test_labelled_pairs_need_their_order(project):
+    """A premise and a hypothesis that change places at random have the labels of other pairs."""
+    change = 'streams.0.objectives=[{name="pair_softmax"}]'
+    with pytest.raises(RecipeError, match=r"objectives\.0: pair_softmax .*batching\.anchor"):
+        make_plan(load_recipe(project / "tiny.toml", [change]))
+    make_plan(load_recipe(project / "tiny.toml", [change, "batching.anchor=first"]))
+
+
+def test_a_stream_has_one_column_of_momentum_keys(project):
+    """A second objective would overwrite those of the first, whose momentum is another."""
+    twice = 'streams.0.objectives=[{name="dual_momentum"}, {name="dual_momentum", momentum=0.5}]'
+    with pytest.raises(RecipeError, match="dual_momentum is there twice"):
+        train(load_recipe(project / "tiny.toml", [twice]), project / "run")
+
+
+def test_an_evaluation_that_no_stage_runs_is_an_error(project):
+    recipe = load_recipe(project / "tiny.toml")
+    stages = [stage.model_dump() | {"select": False} for stage in recipe.stages]
+    with pytest.raises(ValueError, match="no stage has select"):
+        Recipe.model_validate(recipe.model_dump() | {"stages": stages})
+    Recipe.model_validate(recipe.model_dump() | {"stages": stages, "evaluation": ()})
 
 
 def test_no_encoder_of_a_warm_up_is_the_best(project):

@@ -177,6 +177,29 @@ def test_arms_of_a_design(project):
     plot_sweep(project / "out", project / "out.png")
 
 
+def test_the_dev_score_of_an_arm_is_that_of_its_last_layer(project):
+    design = {
+        "recipe": str(project / "tiny.toml"),
+        "arms": [{"name": "plain"}, {"name": "white", "fit": "whitening"}, {"name": "flow", "fit": "flow"}],
+    }
+    made = sweep(
+        parse_design(design), project / "out", data=project, seeds=1, keep=True, tasks=["tatoeba"], report=silent
+    )
+    assert made.values["dev"] == made.values["tatoeba mean"]  # which is on the same data here
+    assert made.values["dev"]["white"] != made.values["dev"]["plain"]
+
+
+def test_dev_scores_on_different_data_are_not_compared(project):
+    """Two recipes that name the same folder, each beside itself."""
+    (project / "other").mkdir()
+    shutil.copytree(project / "dev", project / "other" / "dev")
+    for name in ("pairs.tsv", "tiny.toml"):
+        shutil.copy(project / name, project / "other" / name)
+    arms = [{"name": name, "recipe": str(project / name / "tiny.toml")} for name in (".", "other")]
+    made = sweep(parse_design({"arms": arms}), project / "out", data=project, seeds=1, tasks=["tatoeba"], report=silent)
+    assert made.columns == ("tatoeba mean",)
+
+
 MEAN = {"name": "c", "task": "tatoeba", "subset": "mean", "metric": "accuracy/mean"}
 
 

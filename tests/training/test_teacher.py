@@ -118,6 +118,16 @@ def test_with_a_pivot_language_a_group_has_the_vector_of_its_sentence_in_it(proj
     np.testing.assert_allclose(column(np.arange(table.sentences)), wanted, atol=1e-6)
 
 
+def test_a_pivot_stands_for_all_its_scripts_and_must_be_there(project):
+    group = {"texts": ["the cat", "die Katze"], "langs": ["eng", "zho_Hans"]}
+    (project / "corpus.jsonl").write_text(json.dumps(group) + "\n")
+    _, table, column = opened(recipe_of(project, pivot="zh"))
+    wanted = encode(load(project / "teacher"), ["die Katze"] * 2, normalize_embeddings=True)
+    np.testing.assert_allclose(column(np.arange(table.sentences))[:2], wanted, atol=1e-6)
+    with pytest.raises(RecipeError, match=r"streams\.train\.teacher\.pivot: no sentence is in kor"):
+        opened(recipe_of(project, pivot="ko"))
+
+
 def test_a_batch_carries_it_beside_its_rows(project):
     recipe = recipe_of(project)
     _, table, column = opened(recipe)

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from test_loop import log_of
+from test_loop import RECIPE, log_of, write_corpus
 from test_train import rows
 
 import isoglot
@@ -50,6 +50,12 @@ def fake(request, monkeypatch):
     made.log_params = lambda values: made.settings.update({name: json.loads(text) for name, text in values.items()})
     monkeypatch.setitem(sys.modules, request.param, made)
     return made
+
+
+@pytest.fixture
+def project(tmp_path):
+    write_corpus(tmp_path)
+    return tmp_path
 
 
 BOTH = pytest.mark.parametrize("fake", ["wandb", "mlflow"], indirect=True)
@@ -106,6 +112,19 @@ def test_a_tracker_gets_the_numbers_and_the_settings_and_a_resumed_run_continues
     record = json.loads((tmp_path / "run" / "run.json").read_text())["recipe"]
     assert {**dict(flatten(record)), "name": "run"}.items() <= {**fake.settings, "name": "run"}.items()
     assert (fake.settings["seed"], fake.settings["stages.0.steps"]) == (0, 4)
+
+
+@BOTH
+def test_a_tracker_gets_the_scores_of_each_evaluation_by_its_name(fake, project):
+    """Two that are due at one step would be one number otherwise."""
+    text = RECIPE.replace("steps = 14", "steps = 4").replace("[evaluation]", '[[evaluation]]\nname = "one"')
+    text += '[[evaluation]]\nname = "two"\ndata = "dev"\nmetric = "accuracy/en-xx"\nevery = 5\n'
+    (project / "tiny.toml").write_text(text)
+    isoglot.train(project / "tiny.toml", output=project / "run", track=fake.__name__, device="cpu")
+    scores = {line["name"]: line["score"] for line in log_of(project / "run") if line["kind"] == "evaluation"}
+    numbers = fake.numbers[4]
+    assert scores == {name: numbers[f"evaluation/{name}/score"] for name in ("one", "two")}
+    assert "evaluation/score" not in numbers
 
 
 @BOTH

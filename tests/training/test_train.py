@@ -16,7 +16,7 @@ from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.model import encode
-from isoglot.objectives import InfoNCE, MultiPositive, SoftContrastive
+from isoglot.objectives import Distillation, InfoNCE, MultiPositive, SoftContrastive
 from isoglot.objectives.base import Sum
 from isoglot.training import loop
 from isoglot.training.progress import Display
@@ -195,6 +195,19 @@ def test_objectives_of_every_kind(toy_static):
     assert guided.dim == toy_static.dim
 
 
+@pytest.mark.parametrize(
+    ("objective", "anchor"),
+    [("distillation", "first"), (["info_nce", Distillation()], "first"), ("info_nce", "random")],
+)
+def test_the_order_of_rows_is_kept_where_the_first_sentence_is_the_source(toy_static, tmp_path, objective, anchor):
+    """Both sentences are pulled to the teacher's vector of the first: a teacher may read its language alone."""
+    toy_static.save(tmp_path / "teacher")
+    teacher = isoglot.load(tmp_path / "teacher")  # a model without torch
+    isoglot.train(toy_static, rows(20), objective=objective, teacher=teacher, steps=1, output=tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["recipe"]["stages"][0]["streams"][0]["batching"]["anchor"] == anchor
+
+
 class Listing(MultiPositive):
     """Has a setting in a list, and another list that has another text in every process."""
 
@@ -324,6 +337,9 @@ class Unread:
         ({"overrides": ["steps=1"]}, TypeError, "overrides"),
         ({"device": "quantum"}, IsoglotError, "quantum"),
         ({"teacher": "no-such-model"}, IsoglotError, "no-such-model"),
+        ({"patience": 2}, ValueError, "patience"),
+        ({"dev_data": "folder"}, ValueError, "dev_data"),
+        ({"dev_data": "folder", "dev": [("a", "b")]}, ValueError, "dev_data"),
     ],
 )
 def test_mistakes_are_found_before_the_data_are_read(toy_static, arguments, error, what):
@@ -336,6 +352,8 @@ def test_a_recipe_takes_no_settings_of_a_call(tmp_path):
     (tmp_path / "tiny.toml").write_text(RECIPE)
     with pytest.raises(TypeError, match="lr is set in the recipe"):
         isoglot.train(tmp_path / "tiny.toml", lr=0.1)
+    with pytest.raises(TypeError, match="overrides"):  # not ignored
+        isoglot.train(load_recipe(tmp_path / "tiny.toml"), overrides=["steps=1"])
 
 
 def test_an_encoder_without_trainable_weights_is_refused(toy_static):

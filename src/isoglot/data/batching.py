@@ -1,13 +1,13 @@
 """Batches as a pure function of (table, settings, seed, epoch).
 
 No random generator keeps state. The order of an epoch comes from (seed, epoch), and every choice inside a group (its
-anchor, its partners, its subset of languages) from a hash of (seed, epoch, sentence). A position is therefore three
-numbers, any batch can be recreated, and all ranks agree without communication.
+anchor, its partners, its subset of languages) from a hash of (seed, epoch, sentence, times seen before in the epoch). A
+position is therefore three numbers, any batch can be recreated, and all ranks agree without communication.
 
 An epoch is an order of *items*. An item is a group, or one pair of it (`rows="matching"`). The order is spread evenly
 over sources and languages, cut into pools of `pool` batches, and inside a pool items of similar length share a batch,
 so that little is padded; the batches of a pool are then shuffled. `one_pair` without a pool cuts the whole epoch by
-combination of languages, in random order (IMASCL). Kept in memory: 16 bytes per item of the epoch; then, also its rows.
+combination of languages, in random order (IMASCL). Kept in memory: 20 bytes per item of the epoch; then, also its rows.
 
 An epoch has as many items as the table, those of a source counted up to its cap. Without weights and caps of sources
 and at temperature 1 each is seen once. Otherwise every bucket (source, language) gets a quota; a bucket with a quota
@@ -228,18 +228,20 @@ def epoch_items(
     mixing = mixing or {}
     plain = settings.temperature == 1.0 and all(one.weight is None and not one.cap for one in mixing.values())
     quotas = np.bincount(bucket) if plain else _quotas(table, bucket, settings.temperature, mixing)
-    drawn, places = [], []
+    drawn, rounds, places = [], [], []
     by_bucket = np.argsort(bucket, kind="stable")
     sizes = np.bincount(bucket, minlength=len(quotas))
     for size, stop, count in zip(sizes, np.cumsum(sizes), quotas, strict=True):
         if not count:
             continue
         members = by_bucket[stop - size : stop]
-        rounds = -(-int(count) // size)  # a bucket with a quota above its size is traversed several times
-        drawn.append(np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count])
+        times = -(-int(count) // size)  # a bucket with a quota above its size is traversed several times
+        drawn.append(np.concatenate([rng.permutation(members) for _ in range(times)])[:count])
+        rounds.append(np.repeat(np.arange(times, dtype=np.int32), size)[:count])
         places.append((np.arange(count) + rng.random(count)) / count)  # evenly spread over the epoch
-    order = np.concatenate(drawn)[np.argsort(np.concatenate(places), kind="stable")]
-    return Items(group[order], part[order])
+    order = np.argsort(np.concatenate(places), kind="stable")
+    member = np.concatenate(drawn)[order]
+    return Items(group[member], part[member], np.concatenate(rounds)[order])
 
 
 def buckets(table: GroupTable) -> Array:
@@ -261,10 +263,12 @@ def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mappin
     sizes = sizes.reshape(len(shares), -1)  # a row for each source
     caps = np.array([share.cap or np.inf for share in shares])
     sizes *= np.minimum(1, caps / np.maximum(sizes.sum(axis=1), 1))[:, None]
-    part = np.power(sizes, 1 / temperature)  # 0 stays 0
     if any(share.weight is not None for share in shares):
+        part = np.power(sizes, 1 / temperature)  # 0 stays 0
         goals = np.array([1.0 if share.weight is None else share.weight for share in shares])
         part *= (goals / np.maximum(part.sum(axis=1), 1e-12))[:, None]
+    else:  # a language has one share of all sources, and a source its part of it by size
+        part = sizes * np.power(np.maximum(sizes.sum(axis=0), 1e-12), 1 / temperature - 1)
     exact = part / part.sum() * round(sizes.sum())
     # A temperature or a weight may require more of a source than its cap: it gets its cap, and the epoch is shorter.
     over = exact.sum(axis=1) > caps
@@ -289,17 +293,20 @@ def _round(exact: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """n items of an epoch: the group (n,) of each, and which pair of it (n,) where groups are cut into pairs."""
+    """n items of an epoch: the group (n,) of each, which pair of it (n,) where groups are cut into pairs, and how often
+    the item was in the epoch before (n,).
+    """
 
     group: Array
     part: Array
+    round: Array
 
     def __len__(self) -> int:
         return len(self.group)
 
     def take(self, numbers: Array) -> Items:
         """The items of the given numbers."""
-        return Items(self.group[numbers], self.part[numbers])
+        return Items(self.group[numbers], self.part[numbers], self.round[numbers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,14 +320,17 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Candidate rows, item by item, an item's texts before its hard negatives; all (R,)."""
+    """Candidate rows, item by item, an item's texts before its hard negatives, and what choices are hashed from: the
+    row and its item's round; all (R,).
+    """
 
     row: Array
     item: Array
     hard: Array
+    draw: Array
 
     def take(self, at: Array) -> _Rows:
-        return _Rows(self.row[at], self.item[at], self.hard[at])
+        return _Rows(self.row[at], self.item[at], self.hard[at], self.draw[at])
 
     @property
     def place(self) -> Array:
@@ -334,12 +344,13 @@ class _Rows:
 def select(table: GroupTable, items: Items, settings: Batching, salt: int, *, most: Array | None = None) -> Selection:
     """The rows of each item with their slots, following `rows`, `hard_negatives`, `views` and `anchor`.
 
+    Second views have the slots after all first ones: slots 0 and 1 are of two sentences if a group has two.
     `most` (I,) is the maximum number of sentences of each item; None: that of the settings.
     """
     starts, stops = table.row_bounds(items.group)
-    row = join_ranges(starts, stops - starts)
-    rows = _Rows(row, np.repeat(np.arange(len(items)), stops - starts), table.slot[row] < 0)
-    rows = rows.take(np.lexsort((mix(rows.row, salt), rows.hard, rows.item)))  # within a group, in random order
+    row, item = join_ranges(starts, stops - starts), np.repeat(np.arange(len(items)), stops - starts)
+    rows = _Rows(row, item, table.slot[row] < 0, row + (items.round[item].astype(np.int64) << 48))
+    rows = rows.take(np.lexsort((mix(rows.draw, salt), rows.hard, rows.item)))  # within a group, in random order
     rows = rows.take(~rows.hard | (settings.hard_negatives < 0) | (rows.place < settings.hard_negatives))
     if settings.rows == "matching":
         rows = _partners(table, rows, items, salt)
@@ -350,8 +361,8 @@ def select(table: GroupTable, items: Items, settings: Batching, salt: int, *, mo
     times = np.where(rows.hard, 1, settings.views)
     again = np.repeat(np.arange(len(rows.row)), times)
     view = np.arange(len(again)) - np.repeat(np.cumsum(times) - times, times)
-    place = rows.place
-    slots = np.where(rows.hard[again], -1 - place[again], place[again] * settings.views + view)
+    place, texts = rows.place[again], np.bincount(rows.item[~rows.hard], minlength=len(items))
+    slots = np.where(rows.hard[again], -1 - place, place + view * texts[rows.item[again]])
     return Selection(rows.row[again], slots.astype(np.int64), np.bincount(rows.item[again], minlength=len(items)))
 
 
@@ -382,15 +393,15 @@ def _partners(table: GroupTable, rows: _Rows, items: Items, salt: int) -> _Rows:
     """
     lang = table.lang[rows.row]
     count = np.where(rows.hard, 0, _same_language(lang, rows.item * 2 + rows.hard))
-    group = items.group[rows.item].astype(np.uint64)
-    language = mix(lang.astype(np.uint64) + (group << np.uint64(16)), salt + 1)
-    rows = rows.take(np.lexsort((mix(rows.row, salt), language, -count, rows.hard, rows.item)))
+    group = items.group[rows.item] + (items.round[rows.item].astype(np.int64) << 32)
+    language = mix(lang + (group << 16), salt + 1)
+    rows = rows.take(np.lexsort((mix(rows.draw, salt), language, -count, rows.hard, rows.item)))
     total = np.bincount(rows.item[~rows.hard], minlength=len(items))
     top = np.zeros(len(items), dtype=np.int64)
     np.maximum.at(top, rows.item, count)
     reach, part = np.maximum(total // 2, top)[rows.item], items.part[rows.item]
     rows = rows.take(rows.hard | (rows.place == part) | (rows.place == part + reach))
-    chance = mix(rows.row, salt + 2)  # either of the two may be the anchor
+    chance = mix(rows.draw, salt + 2)  # either of the two may be the anchor
     return rows.take(np.lexsort((chance, rows.hard, rows.item)))
 
 

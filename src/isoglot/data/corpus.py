@@ -372,14 +372,7 @@ def count_groups(groups: Iterable[Group], counts: Counter[str], name: str) -> It
         counts[name] += number
 
 
-def build_table(
-    corpus: Corpus,
-    tokenize: Tokenize,
-    *,
-    fingerprint: str,
-    cache: Path,
-    report: Report,
-) -> GroupTable:
+def build_table(corpus: Corpus, tokenize: Tokenize, *, fingerprint: str, cache: Path, report: Report) -> GroupTable:
     """The table of a corpus, mapped from the cache or built into it.
 
     `report` gets a line every few seconds, and one of what was counted.

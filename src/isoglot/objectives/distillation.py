@@ -37,6 +37,8 @@ class Distillation(Objective):
     the student; otherwise this is a RecipeError at the first batch, as is a stream without a teacher.
     """
 
+    ordered = True
+
     def __init__(
         self,
         *,

@@ -70,7 +70,10 @@ class DualMomentum(Objective):
         self.register_buffer("queues", draw_queues(encoder, queue, seed))
         self.register_buffer("meanings", torch.full((queue,), NOTHING))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
-        self.key_encoder = _copy_encoder(encoder)
+        # Frozen weights and the tokenizer are shared, not copied.
+        shared: list[object] = [weight for weight in encoder.parameters() if not weight.requires_grad]
+        shared += [vars(module)["tokenizer"] for module in encoder.modules() if "tokenizer" in vars(module)]
+        self.key_encoder = copy.deepcopy(encoder, {id(part): part for part in shared}).requires_grad_(False)
 
     def annotate(self, batch: Batch) -> None:
         """Add the unit keys (N, D) of the rows of slots 0 and 1; other rows are zero."""
@@ -152,10 +155,3 @@ def draw_queues(encoder: nn.Module, length: int, seed: int) -> Tensor:
     )
     queues = torch.empty(2, length, width, dtype=kind).normal_(generator=torch.Generator().manual_seed(seed))
     return queues.div_(torch.linalg.vector_norm(queues, dim=2, keepdim=True))
-
-
-def _copy_encoder(encoder: nn.Module) -> nn.Module:
-    """A copy that is not trained. Frozen weights and the tokenizer are shared, not copied."""
-    shared: list[object] = [weight for weight in encoder.parameters() if not weight.requires_grad]
-    shared += [vars(module)["tokenizer"] for module in encoder.modules() if "tokenizer" in vars(module)]
-    return copy.deepcopy(encoder, {id(part): part for part in shared}).requires_grad_(False)

@@ -167,12 +167,9 @@ class _Matrix:
         def block(rows: slice, left: Tensor, right: Tensor) -> Tensor:
             return (take(left, i[rows]) * take(right, j[rows])).sum(dim=1)
 
-        if len(i) <= size:
-            cosines = block(slice(None), self.anchors, self.candidates)
-        else:  # groups of sixty languages have thousands of pairs each
-            starts = range(0, len(i), size)
-            parts = [_recompute(block)(slice(at, at + size), self.anchors, self.candidates) for at in starts]
-            cosines = torch.cat(parts)
+        run = block if len(i) <= size else _recompute(block)  # groups of sixty languages have thousands of pairs each
+        starts = range(0, max(1, len(i)), size)
+        cosines = torch.cat([run(slice(at, at + size), self.anchors, self.candidates) for at in starts])
         return self._scale(cosines[:, None], i)[:, 0]
 
     def _each(self, block: Callable[..., tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
@@ -187,7 +184,7 @@ class _Matrix:
             favour = logits.new_full((), equation.favour)
             logits = logits.index_put(self._cells_of(equation.favoured, rows), favour, accumulate=True)
         # Not minus infinity, so that a row with only dropped cells has finite gradients.
-        return self._without_dropped(logits, rows, torch.finfo(logits.dtype).min)
+        return self._fill_dropped(logits, rows, torch.finfo(logits.dtype).min)
 
     def _scale(self, cosines: Tensor, rows: slice | Tensor) -> Tensor:
         """Logits of cosines (n, C): stretched between the extremes of their row or of all, over the temperature."""
@@ -197,7 +194,7 @@ class _Matrix:
         slope = 2 / ((high - low).clamp(min=1e-6) * self.equation.temperature)
         return (cosines - low) * slope - 1 / self.equation.temperature
 
-    def _without_dropped(self, cells: Tensor, rows: slice, instead: float) -> Tensor:
+    def _fill_dropped(self, cells: Tensor, rows: slice, instead: float) -> Tensor:
         if self.equation.private is not None:
             mine, owner = to_device(self.equation.private, cells.device)
             cells = cells.masked_fill((owner >= 0) & (owner != mine[rows, None]), instead)
@@ -207,7 +204,7 @@ class _Matrix:
 
     def _cells_of(self, pairs: Pairs, rows: slice) -> Pairs:
         """The pairs whose anchor lies in a block, as places in it on its device."""
-        return to_device(rows_between(pairs, rows), self.anchors.device)
+        return to_device(slice_pairs(pairs, rows), self.anchors.device)
 
     def _extremes(self) -> tuple[Tensor, Tensor]:
         """Least and greatest cosine that is not dropped, of each row, (A, 1) both, or of the matrix, (1, 1) both."""
@@ -216,8 +213,8 @@ class _Matrix:
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.equation.detach_extremes):
             for rows in self.blocks:
                 cosines = self.anchors[rows] @ self.candidates.T
-                lows.append(self._without_dropped(cosines, rows, 2.0).amin(dim=1, keepdim=True))
-                highs.append(self._without_dropped(cosines, rows, -2.0).amax(dim=1, keepdim=True))
+                lows.append(self._fill_dropped(cosines, rows, 2.0).amin(dim=1, keepdim=True))
+                highs.append(self._fill_dropped(cosines, rows, -2.0).amax(dim=1, keepdim=True))
             low, high = torch.cat(lows), torch.cat(highs)
             return (low, high) if self.equation.rescale == "row" else (low.amin().view(1, 1), high.amax().view(1, 1))
 
@@ -297,7 +294,7 @@ def union(*lists: Pairs) -> Pairs:
     return i[order], j[order]
 
 
-def rows_between(pairs: Pairs, rows: slice) -> Pairs:
+def slice_pairs(pairs: Pairs, rows: slice) -> Pairs:
     """The pairs whose anchor lies in a block of rows, numbered from the block's beginning."""
     i, j = pairs
     ends = torch.tensor([rows.start, rows.stop])

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isoglot.core.errors import RecipeError, nearest, quote
+from isoglot.core.errors import CheckpointError, RecipeError, nearest, quote
 from isoglot.data.groups import digest_of
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Metric, Score, Task
 from isoglot.evaluation.run import data_digest, function, list_subsets, plan, run_tasks
+from isoglot.model import Model
 from isoglot.training import ranks
 from isoglot.training.settings import Recipe
 from isoglot.training.together import encode_together
@@ -102,7 +103,7 @@ class Choice:
         return self.devs[0].metric.lower_is_better
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether patience has ended."""
         return 0 < self.patience <= self.since
 
@@ -112,7 +113,7 @@ class Choice:
             return math.inf
         return score if self.lower else -score
 
-    def score(self, encoder: Encoder) -> tuple[float, list[dict[str, Any]]]:
+    def score(self, encoder: Model) -> tuple[float, list[dict[str, Any]]]:
         """The mean of the scores that decide, and all scores as plain records.
 
         Rank 0 runs the tasks, and every rank computes its share of the vectors; the other ranks return (0.0, []).
@@ -147,7 +148,12 @@ def choices_of(recipe: Recipe) -> list[Choice]:
         dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)
         choice = choices.setdefault(settings.name, Choice((), settings.name, settings.every, settings.patience))
         choice.devs = (*choice.devs, dev)
-        _require_one_direction(choice.devs)
+        if metric.lower_is_better != choice.lower:
+            low, high = sorted((choice.devs[0], dev), key=lambda each: not each.metric.lower_is_better)
+            raise RecipeError(
+                f"{where}: lower is better for {low.task.name} {low.metric.name} and higher for {high.task.name} "
+                f"{high.metric.name}, so their mean can't select a model; use different names for the two evaluations"
+            )
     return list(choices.values())
 
 
@@ -165,18 +171,6 @@ def _find_metric(task: Task, metric: str | None, *, where: str) -> Metric:
     if getattr(task, "needs_model", False):
         raise RecipeError(f"{where}.task: {task.name} trains a model of its own; choose a task that needs vectors only")
     return metrics[metric]
-
-
-def _require_one_direction(devs: Sequence[Dev]) -> None:
-    """Raise RecipeError for a mix of lower-is-better and higher-is-better scores: their mean has no direction."""
-    first = devs[0]
-    for dev in devs[1:]:
-        if dev.metric.lower_is_better != first.metric.lower_is_better:
-            low, high = (first, dev) if first.metric.lower_is_better else (dev, first)
-            raise RecipeError(
-                f"{dev.where}: lower is better for {low.task.name} {low.metric.name} and higher for {high.task.name} "
-                f"{high.metric.name}, so their mean can't select a model; use different names for the two evaluations"
-            )
 
 
 def number(value: float) -> float | None:
@@ -214,9 +208,9 @@ class Selector:
         return bool(self.choices) and self.choices[0].lower
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether the patience of every choice has ended."""
-        return bool(self.choices) and all(choice.exhausted for choice in self.choices)
+        return bool(self.choices) and all(choice.is_exhausted for choice in self.choices)
 
     def list_due(self, step: int, *, last: bool) -> list[Choice]:
         """The choices that are due after this many steps of a stage; all of them after the last step."""
@@ -244,6 +238,8 @@ class Selector:
         return {choice.name: {"best": choice.best, "since": choice.since} for choice in self.choices}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
+        """Restore the state of a checkpoint. Raises CheckpointError if the best encoder is not there any more."""
         for choice in self.choices:
             choice.best, choice.since = state[choice.name]["best"], state[choice.name]["since"]
+            if choice.best is not None and not choice.folder.exists():
+                raise CheckpointError(f"{choice.folder}: the best encoder is missing; remove the run to train again")

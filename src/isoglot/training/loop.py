@@ -128,9 +128,8 @@ def run(
         step, settings = training.state.overall, {"seed": seed, **record}
         with closing(RunLog(output, resumed_at=step, trackers=trackers, settings=settings)) as log:
             training.train(log)
-        outcome = Outcome(
-            output / "model", selector.best, training.state.overall, time.monotonic() - began, selector.lower_is_better
-        )
+        steps, seconds = training.state.overall, time.monotonic() - began
+        outcome = Outcome(output / "model", selector.best, steps, seconds, selector.lower_is_better)
         if ranks.rank() == 0:
             finish(output, outcome)
     return outcome
@@ -157,6 +156,7 @@ class Run:
         self.streams: list[Stream] = []
         self.saved_step: int | None = None  # step of the newest checkpoint
         self.pending_report: Callable[[], None] | None = None  # waits for the newest step and reports it
+        self.has_gradient = False  # in any step so far
         torch.manual_seed(seed)
         with ranks.take_turns():
             for corpus in plan.text:
@@ -188,7 +188,7 @@ class Run:
         with Signals() as signals:
             try:
                 for place in range(self.state.stage, len(self.recipe.stages)):
-                    if self.selector.exhausted:
+                    if self.selector.is_exhausted:
                         break
                     self._train_stage(place, signals)
             except (KeyboardInterrupt, SystemExit):
@@ -216,8 +216,7 @@ class Run:
         self.streams = []
         with ExitStack() as stack:
             for stream, corpus, position in zip(settings.streams, self.corpora[place], positions, strict=True):
-                opened = self._open_stream(stream, corpus, limits, position)
-                self.streams.append(stack.enter_context(closing(opened)))
+                self.streams.append(stack.enter_context(closing(self._open_stream(stream, corpus, limits, position))))
             self._describe_data(settings, self.corpora[place])
             self._train_steps(settings, self._make_optimizer(settings, place), limits, signals)
 
@@ -253,8 +252,10 @@ class Run:
             write_record(path, content)
         for stream, corpus in zip(self.streams, corpora, strict=True):
             licences = {source.name: source.licence for source in corpus.sources}
-            for name, (groups, sentences) in stream.batches.table.content().items():
-                self.data[name] = Data(name=name, licence=licences.get(name, ""), groups=groups, sentences=sentences)
+            joined = " and ".join(dict.fromkeys(filter(None, licences.values())))
+            for source, (groups, sentences) in stream.batches.table.content().items():
+                name, licence = (", ".join(licences), joined) if corpus.join else (source, licences[source])
+                self.data[name] = Data(name=name, licence=licence, groups=groups, sentences=sentences)
         for encoder in self.encoder.exports():
             encoder.card = Card(base=self.base, licence=self.licence, data=list(self.data.values()), seed=self.seed)
 
@@ -276,8 +277,8 @@ class Run:
         self, settings: StageSettings, adam: torch.optim.Optimizer, limits: StepLimits, signals: Signals
     ) -> None:
         """Step to the end of the stage, to an early stop or to a signal."""
-        batches = (settings.epochs or 1) * self.streams[0].batches.count()
-        total = settings.steps or max(1, round(batches / settings.optimizer.accumulate))
+        epochs, accumulate = settings.epochs or 1, settings.optimizer.accumulate
+        total = settings.steps or max(1, round(epochs * self.streams[0].batches.count() / accumulate))
         meter = Meter(total)
         self.trained.train()
         if self.recipe.memory.graph_tokens is None:
@@ -288,7 +289,7 @@ class Run:
             with signals.defer():
                 result = train_step(
                     self.trained, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
-                    accumulate=settings.optimizer.accumulate, where=f"step {self.state.overall + 1}",
+                    accumulate=accumulate, where=f"step {self.state.overall + 1}",
                     ranks=several if ranks.world() > 1 else OneRank,
                 )  # fmt: skip
                 self._finish_step()  # the one before, so that an accelerator has this one to do meanwhile
@@ -304,7 +305,7 @@ class Run:
             every = self.recipe.checkpoint_every
             if every is not None and (last or (every and (step + 1) % every == 0) or (choices and not every)):
                 self._save(adam)
-            if self.selector.exhausted:
+            if self.selector.is_exhausted:
                 since = min(choice.since for choice in self.selector.choices)
                 self.report(f"stopped at step {self.state.overall}: no better dev score for {since} evaluations")
                 return
@@ -318,6 +319,7 @@ class Run:
     def _report_step(self, result: StepResult, meter: Meter, stage: str, step: int) -> None:
         """Write a step of the run to the log, and show it."""
         reports, norm = result.read()
+        self.has_gradient |= norm > 0
         status = meter.read(reports, stage=stage, step=step - self.state.done, lr=result.lr, norm=norm)
         self.log.write(
             "step", step, stage=stage, losses=status.losses, lr=result.lr, norm=norm, padding=status.padding,
@@ -345,8 +347,12 @@ class Run:
         self.trained.train()
 
     def _warn_of_collapse(self) -> None:
-        """Warn if all vectors are nearly equal, which dev scores do not explain."""
+        """Warn if nothing was learnt so far, or all vectors are nearly equal, which dev scores do not explain."""
         self._finish_step()
+        if not self.has_gradient:
+            cause = "groups of one sentence, which have no positive; batching.views = 2 repeats them (SimCSE)"
+            self.log.write("warning", self.state.overall, warning="no gradient", cause=cause)
+            self.report(f"warning: no loss has had a gradient, so nothing was learnt; a likely cause is {cause}")
         batch = self.streams[0].latest
         with self._join_weights() as encoder, torch.no_grad():
             if batch is None or ranks.rank() > 0:

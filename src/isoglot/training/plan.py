@@ -40,6 +40,7 @@ from isoglot.model.configs import reading
 from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
+from isoglot.objectives.dual_momentum import DualMomentum
 from isoglot.training.best import Choice, choices_of
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
@@ -80,14 +81,19 @@ def make_plan(recipe: Recipe, name: str | Path = "") -> Plan:
                 where = f"streams.{stream.name}.objectives.{place}"
                 if objective.held is None:
                     OBJECTIVES.check(objective.name, objective.options, where=where)
-                if copies_of(objective) != copies:
+                kind = kind_of(objective)
+                if kind.copies != copies:
                     raise RecipeError(
                         f'{where}: {objective.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together'
                     )
-                if recipe.memory.shard_weights and (objective.held or OBJECTIVES[objective.name]).follows:
+                if recipe.memory.shard_weights and kind.follows:
                     raise RecipeError(
                         f"{where}: {objective.name} needs all weights of the encoder on each rank; write "
                         "memory.shard_weights = false"
+                    )
+                if kind.ordered and stream.batching.anchor == "random" and stream.teacher is None:
+                    raise RecipeError(
+                        f'{where}: {objective.name} has roles for the sentences; write batching.anchor = "first"'
                     )
             try:
                 canonical(stream.teacher.pivot if stream.teacher and stream.teacher.pivot else "und")
@@ -97,9 +103,9 @@ def make_plan(recipe: Recipe, name: str | Path = "") -> Plan:
     return Plan(recipe, corpora, choices_of(recipe))
 
 
-def copies_of(objective: ObjectiveSettings) -> int:
-    """How many encoders an objective trains side by side."""
-    return OBJECTIVES[objective.name].copies if objective.held is None else int(objective.held.copies)
+def kind_of(objective: ObjectiveSettings) -> Objective | type[Objective]:
+    """What has the class variables of an objective."""
+    return OBJECTIVES[objective.name] if objective.held is None else cast(Objective, objective.held)
 
 
 def check_files(recipe: Recipe, name: str) -> None:
@@ -247,6 +253,8 @@ def open_objectives(
         where = f"streams.{settings.name}.objectives.{place}"
         objective = build(one.name, one.options, encoder, where=where) if one.held is None else copy.deepcopy(one.held)
         terms.append((one.weight, objective))
+    if sum(isinstance(term, DualMomentum) for _, term in terms) > 1:  # the keys are one column of the batch
+        raise RecipeError(f"streams.{settings.name}.objectives: dual_momentum is there twice; use another stream")
     return Sum(*terms)
 
 

@@ -77,18 +77,11 @@ class Meter:
             for name, loss in report.losses.items()
         }
         return Status(
-            stage=stage,
-            step=step,
-            total=self.total,
-            losses=losses,
-            lr=lr,
-            norm=norm,
-            groups_per_second=(groups - then[1]) / span,
-            tokens_per_second=(tokens - then[2]) / span,
-            padding=1 - real / max(padded, 1),
+            stage=stage, step=step, total=self.total, losses=losses, lr=lr, norm=norm,
+            groups_per_second=(groups - then[1]) / span, tokens_per_second=(tokens - then[2]) / span,
+            padding=1 - real / max(padded, 1), left=(self.total - step) * span / steps,
             negatives=max((report.negatives for report in reports.values()), default=0.0),
-            left=(self.total - step) * span / steps,
-        )
+        )  # fmt: skip
 
 
 class Display(Bar):
@@ -159,7 +152,8 @@ class RunLog:
         with writing(self._stream.name):
             self._stream.write(line)
             self._stream.flush()
-        self._trackers.log({f"{kind}/{name}": value for name, value in _numbers(values)}, step)
+        part = f"{kind}/{values['name']}" if "name" in values else kind  # of several evaluations, each its own
+        self._trackers.log({f"{part}/{name}": value for name, value in _numbers(values)}, step)
 
     def close(self) -> None:
         """Flush and close the files."""
@@ -182,6 +176,6 @@ def _numbers(values: dict[str, Any]) -> list[tuple[str, float]]:
     for name, value in values.items():
         if isinstance(value, dict):
             flat += [(f"{name}/{inner}", number) for inner, number in _numbers(value)]
-        elif isinstance(value, int | float):
+        elif isinstance(value, int | float) and not isinstance(value, bool):
             flat.append((name, float(value)))
     return flat

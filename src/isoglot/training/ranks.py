@@ -178,11 +178,11 @@ class Ranks(OneRank):
     def last_pass(self) -> Iterator[None]:
         """Send the buckets that the backward pass in the block completes: that of the last chunk of the step."""
         places = {id(parameter): place for place, bucket in enumerate(self.buckets) for parameter in bucket}
-        left = [len(bucket) for bucket in self.buckets]
+        missing = [len(bucket) for bucket in self.buckets]
 
         def complete(parameter: Tensor) -> None:
-            left[places[id(parameter)]] -= 1
-            while len(self.sent) < len(left) and not left[len(self.sent)]:
+            missing[places[id(parameter)]] -= 1
+            while len(self.sent) < len(missing) and not missing[len(self.sent)]:
                 self.sent.append(_send(self.buckets[len(self.sent)]))
 
         trained = [parameter for bucket in self.buckets for parameter in bucket]
@@ -224,10 +224,6 @@ class Ranks(OneRank):
                 parameter.grad = parameter.grad / world()
 
 
-def _sparse(parameter: Tensor) -> bool:
-    return parameter.grad is not None and parameter.grad.is_sparse
-
-
 def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
     """Parameters in their order, those of a bucket of one type: many small gradients make one message."""
     buckets: list[list[Tensor]] = []
@@ -246,10 +242,10 @@ def _send(bucket: Sequence[Tensor]) -> Callable[[], None]:
 
     Raises TypeError for a row-sparse gradient.
     """
-    if any(map(_sparse, bucket)):
-        shapes = [tuple(parameter.shape) for parameter in bucket if _sparse(parameter)]
-        raise TypeError(f"the gradient of a parameter {shapes[0]} is row-sparse; set `sparse = True` in its module")
     for parameter in bucket:
+        if parameter.grad is not None and parameter.grad.is_sparse:
+            shape = tuple(parameter.shape)
+            raise TypeError(f"the gradient of a parameter {shape} is row-sparse; set `sparse = True` in its module")
         parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
     grads = [cast(Tensor, parameter.grad) for parameter in bucket]
     flat = torch.cat([grad.flatten() for grad in grads])

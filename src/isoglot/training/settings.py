@@ -132,10 +132,12 @@ class OptimizerSettings(Settings):
 
     @model_validator(mode="after")
     def _kind_and_schedule(self) -> OptimizerSettings:
-        if (self.schedule == "stairs") != bool(self.stairs and self.stair):
+        if {self.schedule == "stairs", bool(self.stairs), bool(self.stair)} == {True, False}:
             raise ValueError('schedule = "stairs" goes with stairs (learning rates) and stair (steps on each)')
         if self.kind == "rmsprop" and self.weight_decay:  # torch adds it to the gradient, so it is not decoupled
             raise ValueError(f'weight_decay = {self.weight_decay:g} requires kind = "adamw"; remove it')
+        if self.kind == "rmsprop" and self.betas != OptimizerSettings.model_fields["betas"].default:
+            raise ValueError('betas require kind = "adamw"; remove them')
         return self
 
 
@@ -231,8 +233,10 @@ class Recipe(Settings):
         return (value,) if isinstance(value, Mapping) else value
 
     @model_validator(mode="after")
-    def _check_schedules(self) -> Recipe:
-        """Evaluations of the same name need the same schedule."""
+    def _check_evaluations(self) -> Recipe:
+        """Evaluations of the same name need the same schedule, and a stage in which they may select."""
+        if self.evaluation and not any(stage.select for stage in self.stages):
+            raise ValueError("evaluation: no stage has select = true, so it would never run; remove one of the two")
         for name in {evaluation.name for evaluation in self.evaluation}:
             if len({(e.every, e.patience) for e in self.evaluation if e.name == name}) > 1:
                 raise ValueError(f"evaluations of the same name ({name!r}) need the same every and patience")

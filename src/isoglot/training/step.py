@@ -154,13 +154,13 @@ class Embedded:
         grads = torch.split(grad, [len(rows) for rows in self.chunks])
         with self.limits.autocast(self.encoder):
             both = zip(self.pieces, grads, self.states, self.parts, strict=True)
-            for left, (piece, gradient, state, part) in zip(reversed(range(len(self.pieces))), both, strict=True):
+            for later, (piece, gradient, state, part) in zip(reversed(range(len(self.pieces))), both, strict=True):
                 if state is not None:
                     with devices.same_randomness_after(self.encoder.device):
                         devices.set_random_state(state, self.encoder.device)
                         part = _embed(self.encoder, piece)[: len(gradient)]
                 if part.requires_grad:
-                    with nullcontext() if left or last_chunk is None else last_chunk:
+                    with nullcontext() if later or last_chunk is None else last_chunk:
                         torch.autograd.backward(part, gradient)
 
 
@@ -251,25 +251,20 @@ def backward(
         first = sum(sizes[: rank.number])
         embedded.push(vectors.grad[first : first + len(batch)], last_chunk)
     return StepReport(
-        losses={name: loss.detach() for name, loss in losses.items()},
-        batch=everyone,
-        groups=len(torch.unique(everyone.group)),
-        tokens=sum(tokens),
-        padded=sum(padded),
+        losses={name: loss.detach() for name, loss in losses.items()}, batch=everyone,
+        groups=len(torch.unique(everyone.group)), tokens=sum(tokens), padded=sum(padded),
         negatives=count_negatives(everyone),
-    )
+    )  # fmt: skip
 
 
 def merge_reports(reports: Sequence[StepReport]) -> StepReport:
     """Reports of the batches of one step as one: losses and negatives are means, numbers are sums."""
     return StepReport(
         losses={name: torch.stack([report.losses[name] for report in reports]).mean() for name in reports[0].losses},
-        batch=reports[-1].batch,
-        groups=sum(report.groups for report in reports),
-        tokens=sum(report.tokens for report in reports),
-        padded=sum(report.padded for report in reports),
+        batch=reports[-1].batch, groups=sum(report.groups for report in reports),
+        tokens=sum(report.tokens for report in reports), padded=sum(report.padded for report in reports),
         negatives=sum(report.negatives for report in reports) / len(reports),
-    )
+    )  # fmt: skip
 
 
 def count_negatives(batch: Batch) -> float:

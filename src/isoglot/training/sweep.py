@@ -193,8 +193,9 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
         grid.append([(key.strip(), value) for value in values])
     if not grid:
         return tuple(arms)
-    names = _short([axis[0][0] for axis in grid])
-    every = []
+    keys, every = [axis[0][0] for axis in grid], []
+    last = [key.rpartition(".")[2] for key in keys]
+    names = {key: short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True)}
     for arm, point in itertools.product(arms, itertools.product(*grid)):
         label = ", ".join(f"{names[key]}={write_value(value)}" for key, value in point)
         name = f"{arm.name}, {label}" if len(arms) > 1 else label
@@ -202,12 +203,6 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
         changes = (*arm.set, *(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in point))
         every.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
     return tuple(every)
-
-
-def _short(keys: Sequence[str]) -> dict[str, str]:
-    """For each key its last part, or the whole key if two have the same last part."""
-    last = [key.rpartition(".")[2] for key in keys]
-    return {key: short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,13 +259,13 @@ class Sweep:
 
     def _list_plain_p(self) -> list[str]:
         """A line with what only p-values that are not corrected would mark."""
-        left = [
+        marked = [
             f"{row.subset}: {name}{_mark(change)} {p:.3f}"
             for row in self.comparison.tables[0].rows
             for name, change in zip(self.comparison.systems[1:], row.differences, strict=True)
             if (p := _larger_p(change)) is not None and p <= LEVEL and not change.significant
         ]
-        return [f"p ≤ {LEVEL} only without the correction: {'; '.join(left)}"] if left else []
+        return [f"p ≤ {LEVEL} only without the correction: {'; '.join(marked)}"] if marked else []
 
     def _tests(self) -> Grid:
         rows = tuple(
@@ -300,12 +295,10 @@ class Sweep:
         arms = [{"name": arm.name, "recipe": arm.recipe, "set": list(arm.set), "at": arm.at} for arm in self.arms]
         rows = self.comparison.tables[0].rows
         units = {row.subset: {"unit": row.unit, "lower_is_better": row.lower_is_better} for row in rows}
-        return {"title": self.title, "control": self.control, "seeds": list(self.seeds), "arms": arms} | {
-            "columns": units,
-            "values": self.values,
-            "seconds": self.seconds,
-            "comparison": self.comparison.to_dict(),
-        }
+        return {
+            "title": self.title, "control": self.control, "seeds": list(self.seeds), "arms": arms, "columns": units,
+            "values": self.values, "seconds": self.seconds, "comparison": self.comparison.to_dict(),
+        }  # fmt: skip
 
     def save(self, folder: str | Path) -> None:
         """Write `sweep.md`, `sweep.tex` and `sweep.json`."""
@@ -383,16 +376,15 @@ def sweep(
     job = _Job(Path(files), root, output, steps, keep, device, precision, tests, choose_trackers(track))
     plans = [job.plan(arm) for arm in arms if not arm.model]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
-    devs = [[one.model_dump(exclude={"every", "patience"}) for one in plan.recipe.evaluation] for plan in plans]
+    devs = [[(choice.name, choice.devs) for choice in plan.choices] for plan in plans]
     dev = len(plans) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
     if not dev and not tests:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
     check_output(output, folder=True)
     read_record(output / "sweep.json", ("arms", "values"))
     runs = [(arm, seed) for arm in arms for seed in (seed_numbers if arm.random else seed_numbers[:1])]
-    inputs = [Path(arm.recipe) for arm in arms if arm.recipe] + [
-        path for plan in plans for path in inputs_of(plan.recipe)
-    ]
+    inputs = [Path(arm.recipe) for arm in arms if arm.recipe]
+    inputs += [path for plan in plans for path in inputs_of(plan.recipe)]
     tables = [*(output / f"sweep.{kind}" for kind in ("md", "tex", "json", "svg")), output / "design.json"]
     check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
     for arm, seed in runs:
@@ -523,16 +515,17 @@ class _Job:
         elif arm.untrained:
             fresh = make_encoder(plan, report, seed=seed).exports()[0].eval().to(resolve(self.device))
             encoder = _fit_layer(arm, fresh, plan, seed).eval()
-            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in plan.choices[:1]]
         else:
-            was_begun = (folder / "run.json").exists()
-            place, name = resolve(self.device), arm.recipe
+            resumes, place = (folder / "run.json").exists(), resolve(self.device)
             outcome = train(
-                plan.recipe, folder, device=place, name=name, seed=seed, track=self.track, report=report, update=update
-            )
-            settings["seconds"] = None if was_begun else round(outcome.seconds)
-            encoder, best = _fit_layer(arm, load_encoder(outcome.model, device=place), plan, seed), outcome.best
-            scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
+                plan.recipe, folder, device=place, name=arm.recipe, seed=seed, track=self.track, report=report,
+                update=update,
+            )  # fmt: skip
+            settings["seconds"] = None if resumes else round(outcome.seconds)
+            encoder = _fit_layer(arm, load_encoder(outcome.model, device=place), plan, seed)
+            scores = [] if outcome.best is None else [_dev_score(outcome.best, lower=outcome.lower_is_better)]
+        if plan is not None and (arm.untrained or arm.fit):  # what training scored is another encoder
+            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in plan.choices[:1]]
         for test in self.tests:
             scores += evaluate(
                 encoder, [test.task], data=test.data, languages=list(test.languages), precision=self.precision,
@@ -542,8 +535,8 @@ class _Job:
         write_record(folder / MADE_OF, made_of)  # first: results without it are of an unknown run
         write_results(folder, results)
         if plan is not None and not arm.untrained and not self.keep:
-            for left in ("model", "best", "checkpoints"):
-                shutil.rmtree(folder / left, ignore_errors=True)
+            for name in ("model", "best", "checkpoints"):
+                shutil.rmtree(folder / name, ignore_errors=True)
         return results
 
 
@@ -625,21 +618,21 @@ def _gather(
     comparison = compare(*(run for _, run in pairs), names=[name for name, _ in pairs], columns=columns)
     rows = tuple(replace(row, differences=correct(row.differences)) for row in comparison.tables[0].rows)
     comparison = replace(comparison, tables=(replace(comparison.tables[0], rows=rows),))
-    labels = [row.subset for row in comparison.tables[0].rows]
     by_label = {column.label: column for column in columns}
     by_key = {
         name: [{(one.task, one.subset, one.metric): one.value for one in run} for run in runs]
         for name, runs in results.items()
     }
     values = {
-        label: {name: [by_label[label].mean(run) for run in runs] for name, runs in by_key.items()} for label in labels
+        row.subset: {name: [by_label[row.subset].mean(run) for run in runs] for name, runs in by_key.items()}
+        for row in rows
     }
     seconds = {
         name: statistics.mean(measured)
         for name, every in results.items()
         if (measured := [float(s) for run in every if isinstance(s := run.settings.get("seconds"), int | float)])
     }
-    return Sweep(design.title or "Sweep", tuple(arms), control, seeds, tuple(labels), comparison, values, seconds)
+    return Sweep(design.title or "Sweep", tuple(arms), control, seeds, tuple(values), comparison, values, seconds)
 
 
 def correct(differences: Sequence[Difference]) -> tuple[Difference, ...]:
@@ -665,9 +658,8 @@ def _mark(change: Difference) -> str:
 
 def _columns_of(scores: Sequence[Score]) -> list[Column]:
     """A column for each average of the main metrics, or for each subset of a task without averages."""
-    metrics_of_task = main_metrics(scores)
     columns = []
-    for task, metrics in metrics_of_task.items():
+    for task, metrics in main_metrics(scores).items():
         for metric in metrics:
             of_metric = [score for score in scores if (score.task, score.metric) == (task, metric)]
             averages = [score for score in of_metric if score.over] or of_metric

@@ -13,21 +13,21 @@ from array import array
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 
 from isoglot.core.environment import cache_folder
-from isoglot.core.errors import CorpusError, EncoderError
+from isoglot.core.errors import CorpusError, EncoderError, RecipeError
 from isoglot.core.progress import Progress, Report, lines
 from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
-from isoglot.data.languages import canonical
+from isoglot.data.languages import canonical, matches
 from isoglot.data.store import BLOCK, Rows, VectorStore
 from isoglot.data.table import Array, GroupTable
 from isoglot.data.vectors import open_array
 from isoglot.encoders import load
-from isoglot.encoders.base import Encoder
 from isoglot.encoders.settings import OpenedSettings
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model
@@ -38,12 +38,7 @@ from isoglot.training.together import encode_together
 
 
 def teacher_column(
-    teacher: Model,
-    settings: TeacherSettings,
-    corpus: Corpus,
-    table: GroupTable,
-    *,
-    report: Report,
+    teacher: Model, settings: TeacherSettings, corpus: Corpus, table: GroupTable, *, report: Report
 ) -> Callable[[Array], Array]:
     """The column that a stream's teacher adds to its batches.
 
@@ -53,9 +48,12 @@ def teacher_column(
     compute their shares of the vectors; rank 0 reads the corpus and writes them. It keeps in memory, while they are
     computed, some 150 bytes for each distinct text.
 
-    Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
+    Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made, RecipeError
+    for a pivot that no sentence is in.
     """
     pivot, precision = settings.pivot and canonical(settings.pivot), settings.precision
+    if pivot and not any(matches(code, (pivot,)) for code in table.languages):
+        raise RecipeError(f"streams.{corpus.name}.teacher.pivot: no sentence is in {pivot}")
     parts = [cache_key(teacher), corpus.digest(), pivot, "" if precision == "float32" else precision]
     key = hashlib.sha256(" ".join(filter(None, parts)).encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
@@ -70,13 +68,13 @@ def teacher_column(
     return _column(folder, table)
 
 
-def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device) -> Encoder:
+def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device) -> Model:
     """The teacher of a recipe, on a device.
 
     Raises EncoderError for a model that cannot be opened and settings that do not fit it.
     """
-    if isinstance(settings.held, Encoder):
-        return settings.held
+    if settings.held is not None:
+        return cast(Model, settings.held)
     path = recipe.resolve(settings.model)
     try:
         return load(path if path.is_dir() else settings.model, **settings.options(OpenedSettings), device=device)
@@ -101,7 +99,8 @@ def _in_order(corpus: Corpus, pivot: str) -> Iterator[str]:
         for group in groups:
             texts = [*group.texts, *group.hard_negatives]
             if pivot:
-                texts = [group.texts[group.langs.index(pivot) if pivot in group.langs else 0]] * len(texts)
+                place = next((place for place, code in enumerate(group.langs) if matches(code, (pivot,))), 0)
+                texts = [texts[place]] * len(texts)
             yield from texts
 
 

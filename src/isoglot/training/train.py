@@ -37,7 +37,7 @@ from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import ranks
 from isoglot.training.best import choices_of
 from isoglot.training.loop import run
-from isoglot.training.plan import copies_of
+from isoglot.training.plan import kind_of
 from isoglot.training.progress import Display
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.record import Outcome
@@ -129,8 +129,9 @@ def train(
     train_layers train only these layers of a transformer, numbered from 1: "6-12"; with `adapter`, where the adapter is
     freeze_embeddings  do not train the word embeddings of a transformer
     views        how often each sentence is in the batch, under different dropout masks; by default 2 for sentences
-                 without translations (SimCSE), else 1
-    teacher      an encoder whose vectors the objective reads, such as those of `distillation`
+                 without translations (SimCSE), else 1; 1 for `contrastive_tension`, which has no dropout
+    teacher      an encoder whose vectors the objective reads, such as those of `distillation`, for which the first
+                 sentence of a row is the source
     evaluate_every  steps between dev evaluations (or, without `dev`, checkpoints); by default a tenth of the run
     patience     stop after this many evaluations without a better one; 0: never
     output       a folder that keeps the run: `model/`, `log.jsonl`, checkpoints. The same call again continues a run
@@ -169,11 +170,12 @@ def train(
             objectives, every = _objectives(objective), evaluate_every or 0
             evaluation = _evaluations(dev, dev_data, languages, every=every, patience=patience)
             encoder = _trainable(encoder, objectives)
+            anchor = "first" if any(kind_of(one).ordered for one in objectives) else "random"
             rate = ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]
             stream = {
                 "name": "data",
                 "sources": (SourceSettings(reader=MEMORY, path="data").hold(MemorySource([])),),
-                "batching": {"size": batch_size, "views": 1 if views is None else views},
+                "batching": {"size": batch_size, "views": 1 if views is None else views, "anchor": anchor},
                 "objectives": objectives,
                 "teacher": None if teacher is None else TeacherSettings(model="teacher").hold(teacher),
             }
@@ -225,6 +227,8 @@ def _load_recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
 
 def _reject_settings(arguments: Mapping[str, Any]) -> None:
     """A recipe has its settings in itself: reject those of a call in memory, by the arguments of `train`."""
+    if arguments["overrides"] and isinstance(arguments["model"], Recipe):
+        raise TypeError("overrides change a recipe that is named; make the Recipe with other settings")
     allowed = {"model", "output", "resume", "seed", "device", "overrides", "track"}
     allowed |= {"show_progress_bar", "progress", "report"}
     for name, parameter in inspect.signature(train).parameters.items():
@@ -281,7 +285,8 @@ def _add_data(recipe: Recipe, groups: list[Group], *, views: int | None, every: 
     [stage], [stream] = recipe.stages, recipe.streams
     stream.sources[0].hold(MemorySource(groups))
     if not views:
-        views = 2 if all(len(group.texts) == 1 for group in groups) else 1
+        drops_out = recipe.encoder.kind != "twins"  # otherwise two views are one
+        views = 2 if drops_out and all(len(group.texts) == 1 for group in groups) else 1
     if not every:
         steps = stage.steps or max(1, round((stage.epochs or 1) * -(-len(groups) // stream.batching.size)))
         every = max(1, steps // EVALUATIONS)
@@ -322,7 +327,7 @@ def _objectives(objective: Any) -> tuple[ObjectiveSettings, ...]:
 
 def _trainable(encoder: Encoder, objectives: Sequence[ObjectiveSettings]) -> Encoder:
     """The encoder, or two copies of it side by side for an objective that compares them."""
-    copies = [copies_of(one) for one in objectives]
+    copies = [kind_of(one).copies for one in objectives]
     if len(set(copies)) > 1:
         raise ValueError("one objective trains two copies of the encoder and another does not; use two runs")
     if copies[0] == 2 and len(encoder.exports()) == 1:
@@ -367,10 +372,19 @@ def _evaluations(
             task=task.name, metric=None, subset="", data=folder, languages=tuple(codes), every=every, patience=patience
         ).hold(task)
 
+    def is_task(value: Any) -> bool:
+        named = isinstance(value, str)
+        return named or (hasattr(value, "run") and hasattr(value, "metrics") and not isinstance(value, type))
+
     names = dev if isinstance(dev, list | tuple) else [dev]
+    are_tasks = bool(names) and all(map(is_task, names))
+    if dev_data is not None and not are_tasks:
+        raise ValueError("dev_data is the folder of tasks; pass their names as dev, or leave it out")
+    if dev is None and patience:
+        raise ValueError("patience counts evaluations; pass dev too")
     if dev is None:
         return []
-    if names and all(isinstance(name, str) or _is_task(name) for name in names):
+    if are_tasks:
         folder = str(environment.data_folder() if dev_data is None else dev_data)
         return [select_by(task, folder, codes) for task, codes in tasks_of(names)]
     task = Retrieval(tuple(map(_name_sides, groups_of(dev, languages))), name="dev")
@@ -379,10 +393,6 @@ def _evaluations(
     if number := short_row(task.groups or ()):
         raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
     return [select_by(task)]
-
-
-def _is_task(value: Any) -> bool:
-    return not isinstance(value, type) and hasattr(value, "run") and hasattr(value, "metrics")
 
 
 def _name_sides(group: Group) -> Group:
@@ -413,10 +423,8 @@ def train_seeds(
     for seed in range(recipe.seed, recipe.seed + seeds):
         folder = output if seeds == 1 else output / f"seed-{seed}"
         with Display(quiet=not ranks.is_first()) as display:
-            outcomes.append(
-                run(recipe, folder, device=device, name=name, seed=seed, track=track,
-                    report=display.report, update=display.update)
-            )  # fmt: skip
+            outcomes.append(run(recipe, folder, device=device, name=name, seed=seed, track=track,
+                                report=display.report, update=display.update))  # fmt: skip
     if seeds > 1 and ranks.is_first() and (summary := summarize(outcomes)):
         write_record(output / "seeds.json", summary)
     return outcomes

@@ -195,3 +195,4 @@ class UseEncoder(Encoder):
         """Write a folder that refers to this encoder; its weights stay in their package."""
         kinds = [("isoglot.encoders.converters.UseEncoder", "")]
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
+        layout.write_json(folder / layout.LENGTH, {"max_seq_length": self.max_length})

@@ -28,7 +28,7 @@ import tempfile
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -40,7 +40,7 @@ from torch import Tensor, nn
 from isoglot.core.arguments import NonNegativeInt, check_arguments
 from isoglot.core.errors import EncoderError, naming_extras
 from isoglot.data.files import BUNDLED, read_lines
-from isoglot.data.tokens import pack
+from isoglot.data.tokens import Tokens, pack
 from isoglot.encoders import adapters, packing
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
@@ -182,9 +182,7 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
         if isinstance(module, nn.Linear):
             module._forward_pre_hooks = OrderedDict()  # the copy shares those of the encoder
             module.register_forward_pre_hook(observe(f"{name}.weight"))
-    prompts = list(dict.fromkeys([encoder.prompt, *encoder.prompts.values()]))
-    texts = [prompts[row % len(prompts)] + text for row, text in enumerate(_read_texts())]
-    tokens = encoder.tokenize(texts, prompt="")
+    tokens = tokens_to_measure(encoder)
     for rows in pack(tokens.lengths, _CHUNK):
         ids, mask = tokens.select(rows).pad(encoder.pad or 0)
         given = [torch.from_numpy(table) for table in (ids, np.ones_like(ids) if mask is None else mask)]
@@ -193,14 +191,15 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
     return {name: values.float().cpu().numpy() for name, values in ranges.items()}
 
 
-def _read_texts() -> list[str]:
-    """Sentences and paragraphs in sixteen languages."""
+def tokens_to_measure(encoder: Encoder) -> Tokens:
+    """Those of sentences and paragraphs in sixteen languages, after the encoder's prompts in turn."""
     texts: list[str] = []
     for path in sorted((BUNDLED / "pairs").glob("*.tsv.xz")):
         lines = [line.split("\t") for _, line in islice(read_lines(path), 1, 1 + _PARAGRAPH)]
         texts += [text for line in lines[:_SENTENCES] for text in line[:2]]
         texts.append(" ".join(line[0] for line in lines))
-    return texts
+    prompts = cycle(dict.fromkeys([encoder.prompt, *encoder.prompts.values()]))
+    return encoder.tokenize([prompt + text for prompt, text in zip(prompts, texts, strict=False)], prompt="")
 
 
 class _Traced(nn.Module):

@@ -122,7 +122,9 @@ def cut_to(
     special = _special_ids(inner) | {token["id"] for token in state["added_tokens"]}
     wanted = find_needed(pieces | special | set(first), state, keep_characters=keep_characters)
     head = [*sorted(special), *first] if first else []
-    rows = np.array([*dict.fromkeys([*head, *sorted(wanted)])], np.int64)
+    order = dict.fromkeys([*head, *sorted(wanted)])
+    # Tokens that were added behind the vocabulary stay behind it.
+    rows = np.array(sorted(order, key=lambda number: number >= len(state["model"]["vocab"])), np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
     return _copy_with_rows(encoder, inner, cut(state, new), new), rows
 
@@ -191,8 +193,10 @@ def _copy_with_rows(
             memo[id(table)] = nn.Parameter(table.detach()[[*new]], requires_grad=table.requires_grad)
     out = copy.deepcopy(encoder, memo)
     out.card = encoder.card and encoder.card.derive(encoder.name)
+    for each in out.modules():
+        if isinstance(each, Encoder):
+            each.origin = ""
     part = inside(out)
-    part.origin = ""
     if isinstance(part, TransformerEncoder):
         words, config = part.backbone.get_input_embeddings(), part.backbone.config
         for name, old in _special(config).items():

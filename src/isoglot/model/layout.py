@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 GRAPH = "onnx/model_quantized.onnx"  # in a folder of `onnx_export.write_onnx`: where transformers.js looks for it
 SOURCE = "isoglot.source"  # metadata of a graph: fingerprint, width and identity of the model that it was made of
+LENGTH = "sentence_bert_config.json"  # where sentence-transformers has the maximum length
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
@@ -235,9 +236,7 @@ def write_tokenizer(
     write_json(folder / "tokenizer_config.json", settings)
     write_json(folder / "special_tokens_map.json", named)
     arguments = {} if has_pooler else {"model_args": {"add_pooling_layer": False}}
-    write_json(
-        folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False, **arguments}
-    )
+    write_json(folder / LENGTH, {"max_seq_length": max_length, "do_lower_case": False, **arguments})
 
 
 def read_tokenizer(folder: Path) -> SavedTokenizer | None:

@@ -105,18 +105,29 @@ class PieceTokenizer:
 
     def _rows(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without special tokens but those that it contains."""
-        parts = [self._special.split(text) if "<" in text else [text] for text in texts]
-        plain = [part for split in parts for part in split[::2]]  # between them are special tokens
-        rows: list[list[int]] = self._processor.encode(self._words(plain))
-        if len(rows) == len(texts):
-            return rows
-        ids, out = iter(rows), []
-        for split in parts:
-            row: list[int] = []
-            for place, part in enumerate(split):
-                row += [self._specials[part]] if place % 2 else next(ids)
-            out.append(row)
-        return out
+        parts = [self._split(text) for text in texts]
+        words = self._words([part for split in parts for part in split[::2]])
+        if len(words) == len(texts) and not any("<" in word for word in words):
+            plain: list[list[int]] = self._processor.encode(words)
+            return plain
+        again = map(self._split, words)  # the table makes special tokens, too, such as of fullwidth letters
+        parts = [
+            [*chain.from_iterable([part] if place % 2 else next(again) for place, part in enumerate(split))]
+            for split in parts
+        ]
+        ids = iter(self._processor.encode([part for split in parts for part in split[::2]]))
+        return [
+            [
+                *chain.from_iterable(
+                    [self._specials[part]] if place % 2 else next(ids) for place, part in enumerate(split)
+                )
+            ]
+            for split in parts
+        ]
+
+    def _split(self, text: str) -> list[str]:
+        """Parts of a text in turn with the special tokens between them."""
+        return self._special.split(text) if "<" in text else [text]
 
     def _words(self, texts: Sequence[str]) -> list[str]:
         """The texts after the table, with a mark instead of the spaces before each word."""

@@ -14,6 +14,7 @@ import logging
 import threading
 from contextlib import suppress
 
+import numpy as np
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -75,13 +76,13 @@ def _graph(encoder: Encoder) -> Graph:
 
 
 def _digest(encoder: Encoder) -> str:
-    """Hexadecimal digest of what is exported: all but the word embeddings, of which the inputs were measured with some."""
+    """Hexadecimal digest of what is exported: all but words that the inputs are not measured with."""
     config = encoder.backbone.config.to_json_string(use_diff=False)
     layers = [str(projection.activation) for projection in encoder.projections]
     checksum = hashlib.sha256(f"{_FORMAT} {torch.__version__} {encoder.pooling} {config} {layers}".encode())
     words = encoder.backbone.get_input_embeddings().weight
     add_tensors(checksum, {name: weight for name, weight in encoder.backbone.named_parameters() if weight is not words})
     add_tensors(checksum, dict(encoder.projections.named_parameters()))
-    ids = torch.from_numpy(tokens_to_measure(encoder).ids)
-    add_tensors(checksum, {"ids": ids, "words": words[ids.unique()]})
+    ids = tokens_to_measure(encoder).ids
+    add_tensors(checksum, {"ids": torch.from_numpy(ids), "words": words[np.unique(ids)]})
     return checksum.hexdigest()

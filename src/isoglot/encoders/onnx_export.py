@@ -185,9 +185,9 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
     tokens = tokens_to_measure(encoder)
     for rows in pack(tokens.lengths, _CHUNK):
         ids, mask = tokens.select(rows).pad(encoder.pad or 0)
-        given = [torch.from_numpy(table) for table in (ids, np.ones_like(ids) if mask is None else mask)]
+        tables = [torch.from_numpy(table) for table in (ids, np.ones_like(ids) if mask is None else mask)]
         with torch.inference_mode():
-            observed(**{name: table.to(encoder.device) for name, table in zip(INPUTS, given, strict=True)})
+            observed(**{name: table.to(encoder.device) for name, table in zip(INPUTS, tables, strict=True)})
     return {name: values.float().cpu().numpy() for name, values in ranges.items()}
 
 
@@ -325,12 +325,12 @@ class _Graph:
                 after: list[Any] = []
                 if len(table) > frequent:
                     before, after, ids, rows = self._split(name, ids, rows, frequent)
-                given = [name + _QUANTIZED, ids, scaled]
+                inputs = [name + _QUANTIZED, ids, scaled]
                 new[place] = [
                     self.node("Cast", [name + _SCALES], [wide], to=1),  # done once, when a session begins
                     self.node("Mul", [wide, name + _UNIT], [scaled]),
                     *before,
-                    self.node("GatherBlockQuantized", given, [rows], domain=_MICROSOFT, **settings),
+                    self.node("GatherBlockQuantized", inputs, [rows], domain=_MICROSOFT, **settings),
                     *after,
                 ]
         self.replace(new)
@@ -382,7 +382,7 @@ class _Graph:
         return before, after, f"{rows}.frequent_ids", f"{rows}.frequent"
 
     def round_layers(self, ranges: Mapping[str, NDArray[np.float32]]) -> None:
-        """Compute in eight bits what multiplies by these weights, given the least and greatest (2, D) of its inputs."""
+        """Compute in eight bits what multiplies by these weights, rows the least and greatest (2, D) of its inputs."""
         turned = {node.output[0]: node.input[0] for node in self.graph.node if node.op_type == "Transpose"}
         sums = {
             name: (place, node, bias)
@@ -398,12 +398,12 @@ class _Graph:
             if outputs < inputs:
                 new[place] = [self._layer_in_blocks(node, name)]
                 continue
-            (given, _), (output,), bias = node.input, node.output, ""
+            (rows, _), (output,), bias = node.input, node.output, ""
             if output in sums:
                 later, addition, bias = sums[output]
                 output, new[later] = addition.output[0], []
             self._round_weight(name, bias, *ranges[name])
-            new[place] = self._layer(name, (bias or name) + _SHIFTED, given, output)
+            new[place] = self._layer(name, (bias or name) + _SHIFTED, rows, output)
         self.replace(new)
 
     def _layer_in_blocks(self, node: Any, name: str) -> Any:
@@ -415,16 +415,16 @@ class _Graph:
             self.add(name + _SCALES, (scales.float() * unit).numpy())
         outputs, inputs = self.weights[name].dims
         settings = {"K": inputs, "N": outputs, "bits": 8, "block_size": _SECOND, "accuracy_level": _INT8_INPUTS}
-        given = [node.input[0], name + _QUANTIZED, name + _SCALES]
-        return self.node("MatMulNBits", given, list(node.output), domain=_MICROSOFT, **settings)
+        operands = [node.input[0], name + _QUANTIZED, name + _SCALES]
+        return self.node("MatMulNBits", operands, list(node.output), domain=_MICROSOFT, **settings)
 
-    def _layer(self, name: str, shifted: str, given: str, output: str) -> list[Any]:
+    def _layer(self, name: str, shifted: str, rows: str, output: str) -> list[Any]:
         """The nodes of a layer with a rounded weight."""
         spread, centred, whole = f"{output}.spread", f"{output}.centred", f"{output}.whole"
         one, zero = self.add(_ONE, np.float32(1)), self.add(_ZERO, np.uint8(128))
         factors = [whole, name + _QUANTIZED, one, name + _SCALES, zero, "", shifted]
         return [
-            self.node("Mul", [given, name + _FACTORS], [spread]),
+            self.node("Mul", [rows, name + _FACTORS], [spread]),
             self.node("Sub", [spread, name + _CENTRES], [centred]),
             self.node("QuantizeLinear", [centred, one, zero], [whole]),
             self.node("MatMulIntegerToFloat", factors, [output], domain=_MICROSOFT),

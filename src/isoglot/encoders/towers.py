@@ -147,17 +147,17 @@ def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) 
         raise ValueError("a tower cannot be towers itself; name all of them side by side")
     if len(widths := {tower.dim for tower in towers.values()}) > 1:
         raise ValueError(f"towers must have vectors of equal width, got {', '.join(map(str, sorted(widths)))}")
-    taken: dict[str, str] = {}
+    readers: dict[str, str] = {}
     for name in towers:
         for script in scripts.get(name, ()) or ("",):
             if script and script not in _letters()[0]:
                 raise ValueError(
                     f"{name}: no Unicode letter name begins with {script!r}; use a script such as LATIN, CJK or HANGUL"
                 )
-            if script in taken:
+            if script in readers:
                 what = f"both read {script}" if script else "both read all remaining scripts; set the scripts of one"
-                raise ValueError(f"{taken[script]} and {name} {what}")
-            taken[script] = name
+                raise ValueError(f"{readers[script]} and {name} {what}")
+            readers[script] = name
 
 
 @cache

@@ -218,7 +218,7 @@ def find_used(
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
     did or are gone. See `find_needed` for the one exception.
     **WordPiece** takes the longest piece that fits; without others, it is still there and still the longest. But a
-    word is unknown as a whole when nothing fits its rest, and the pieces before this rest are not seen: without them,
+    word is unknown as a whole when nothing fits its rest, and the pieces before this rest are not sums: without them,
     a shorter one could lead to an end. They are found by walking as it does, and needed too.
     **BPE**: see `find_needed`.
     """
@@ -230,9 +230,9 @@ def find_used(
         tokens = tokenize_rows(tokenizer, block, max_length=_WHOLE)
         ids, lengths = tokens.ids, tokens.lengths
         total += int((lengths > 0).sum())
-        seen = np.bincount(ids, minlength=len(counts))
-        seen[: len(counts)] += counts
-        counts = seen
+        sums = np.bincount(ids, minlength=len(counts))
+        sums[: len(counts)] += counts
+        counts = sums
         if progress is not None:
             progress(total, None)
         if unknown is not None:

@@ -195,8 +195,8 @@ class Backend:
         Two models of one identity give the same vectors up to rounding; device and batch size are not part of it.
         """
         facts = {name: getattr(self, name) for name in ("dim", "pads", "pooling", "normalizes", "pad")}
-        given = [f"{name}={value}" for name, value in facts.items() if value not in ("", None)]
-        checksum = hashlib.sha256("\n".join([f"{self.kind} {self.fingerprint}", *given]).encode())
+        lines = [f"{name}={value}" for name, value in facts.items() if value not in ("", None)]
+        checksum = hashlib.sha256("\n".join([f"{self.kind} {self.fingerprint}", *lines]).encode())
         self.add_weights(checksum)
         return checksum.hexdigest()
 

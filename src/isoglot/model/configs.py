@@ -245,8 +245,8 @@ def check_value(path: Path, kind: type[Setting], value: Any) -> Setting:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         why = first["msg"].removeprefix("Value error, ")
-        given = "" if first["type"] == "missing" or not first["loc"] else f" (got {quote(first['input'], most=60)})"
-        raise EncoderError(f"{path}: {where}: {why}{given}; correct the file, or save the model again") from error
+        shown = "" if first["type"] == "missing" or not first["loc"] else f" (got {quote(first['input'], most=60)})"
+        raise EncoderError(f"{path}: {where}: {why}{shown}; correct the file, or save the model again") from error
 
 
 def read_json(path: Path) -> Any:

@@ -47,6 +47,8 @@ _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_FLAGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}  # of poolings, as in sentence-transformers
+_FLAGS |= dict.fromkeys(("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"), "")
 _INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -199,14 +201,9 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
 
     sentence-transformers reads the modes cls, mean and max, each as a flag; any other is a name for `isoglot.load`.
     """
-    flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
-    if mode not in flags:
-        write_json(folder / "config.json", {"word_embedding_dimension": dim, "pooling_mode": mode})
-        return
-    rest = ("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")
-    chosen = {f"pooling_mode_{flag}": name == mode for name, flag in flags.items()}
-    others = {f"pooling_mode_{flag}": False for flag in rest}
-    write_json(folder / "config.json", {"word_embedding_dimension": dim, **chosen, **others, "include_prompt": True})
+    flags = {f"pooling_mode_{flag}": name == mode for flag, name in _FLAGS.items()}
+    setting = {**flags, "include_prompt": True} if any(flags.values()) else {"pooling_mode": mode}
+    write_json(folder / "config.json", {"word_embedding_dimension": dim, **setting})
 
 
 def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:

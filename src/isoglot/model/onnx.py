@@ -105,7 +105,7 @@ class OnnxModel(Model):
             raise EncoderError(f"{folder}: {error}") from error
 
     @property
-    def max_length(self) -> int:  # type: ignore[override]
+    def max_length(self) -> int:
         """Maximum tokens per text, special tokens included; setting more than `longest` raises ValueError."""
         return self._length
 

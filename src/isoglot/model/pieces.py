@@ -16,7 +16,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -111,19 +111,9 @@ class PieceTokenizer:
             plain: list[list[int]] = self._processor.encode(words)
             return plain
         again = map(self._split, words)  # the table makes special tokens, too, such as of fullwidth letters
-        parts = [
-            [*chain.from_iterable([part] if place % 2 else next(again) for place, part in enumerate(split))]
-            for split in parts
-        ]
+        parts = [_fill(split, again, lambda special: [special]) for split in parts]
         ids = iter(self._processor.encode([part for split in parts for part in split[::2]]))
-        return [
-            [
-                *chain.from_iterable(
-                    [self._specials[part]] if place % 2 else next(ids) for place, part in enumerate(split)
-                )
-            ]
-            for split in parts
-        ]
+        return [_fill(split, ids, lambda special: [self._specials[special]]) for split in parts]
 
     def _split(self, text: str) -> list[str]:
         """Parts of a text in turn with the special tokens between them."""
@@ -167,6 +157,11 @@ class PieceTokenizer:
             checksum.update(f"\0{prompt}".encode("utf-8", "surrogatepass"))
             self._digests[key] = checksum.hexdigest()
         return self._digests[key]
+
+
+def _fill(split: list[str], plain: Iterator[list[Any]], read_special: Callable[[str], list[Any]]) -> list[Any]:
+    """One list of what `plain` has for each text, and `read_special` gives for each special token between them."""
+    return [*chain.from_iterable(read_special(part) if at % 2 else next(plain) for at, part in enumerate(split))]
 
 
 def _compact(state: Mapping[str, Any]) -> bytes:

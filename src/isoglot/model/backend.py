@@ -72,7 +72,6 @@ class Backend:
     prompt       put before every text unless a call passes another; Towers: each tower has its own
     prompts      further prompts by name, such as query and document, for `prompt_name`
     folder       that it was opened from, by an engine without torch
-    state        of a file of that folder, by which another model in its place is noticed
     """
 
     name: str = ""
@@ -89,7 +88,7 @@ class Backend:
     prompt: str = ""
     prompts: Mapping[str, str] = MappingProxyType({})
     folder: Path | None = None
-    state: tuple[int, ...] = ()
+    _state: tuple[int, ...] = ()  # of a file of the folder, by which another model in its place is noticed
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids of each text, truncated to `max_length`, special tokens added; an empty text has a row too.
@@ -186,7 +185,7 @@ class Backend:
     def move(self: Self, place: str) -> Self:
         """In a worker process: the model on the worker's device, for one thread."""
         del place
-        self.require_unchanged()  # before its files are read
+        self._require_unchanged()  # before its files are read
         return self
 
     def identity(self) -> str:
@@ -209,13 +208,13 @@ class Backend:
             raise EncoderError(f"{self.name or 'the model'} has no folder to be opened from; pass isoglot.load(folder)")
         own = {"prompt": self.prompt, "prompts": self.prompts, "max_length": self.max_length}
         encoder = torch_half("encoders").load(self.origin, device="cpu", **own)
-        self.require_unchanged()
+        self._require_unchanged()
         return encoder
 
-    def require_unchanged(self) -> None:
+    def _require_unchanged(self) -> None:
         """Raise EncoderError if another model was saved into the folder since this one was opened."""
-        file = None if self.folder is None else self.folder / "modules.json"
-        if file is not None and not (file.is_file() and file_state(file) == self.state):
+        file = None if self.folder is None else self.folder / "modules.json"  # links change its last time
+        if file is not None and not (file.is_file() and file_state(file)[:4] == self._state[:4]):
             raise EncoderError(f"{self.folder}: another model was saved there since this one was opened; open it again")
 
     def at(self, precision: str) -> Backend:

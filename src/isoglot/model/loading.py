@@ -76,7 +76,7 @@ def load(
     settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}
     with configs.reading(folder):
         model = (StaticModel if engine == "static" else OnnxModel).open(modules[0].folder, settings)
-    model.name, model.folder, model.state = saved.name or folder_name(str(name)), folder, state
+    model.name, model.folder, model._state = saved.name or folder_name(str(name)), folder, state
     model.origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
     logging.getLogger(__name__).debug("%s: engine %s, precision %s", model.name, engine, model.precision)
     return model

@@ -169,7 +169,7 @@ class OnnxModel(Model):
 
     def add_weights(self, checksum: Any) -> None:
         """Update a checksum with the graph and the table."""
-        self.require_unchanged()
+        self._require_unchanged()
         source = self.graph.source
         content = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else digest_of_file(source)
         checksum.update(content.encode())

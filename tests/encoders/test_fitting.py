@@ -13,6 +13,7 @@ from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.fitting import fit_flow, fit_whitening, mean_log_likelihood, moments, train_flow, whitening
 from isoglot.encoders.layers import Flow
 from isoglot.model import encode
+from isoglot.model.card import Card
 
 CORPUS = [f"{a} {b} {c}" for a in SENTENCES[:6] for b in SENTENCES[4:] for c in ("yes", "no", "x 1")]
 
@@ -62,6 +63,7 @@ def test_it_is_sklearns_whitening_up_to_sign(seed, dim):
 @pytest.mark.parametrize("dim", [None, 5])
 def test_a_transformer_is_whitened_before_it_is_scaled(dim, toy_transformer, tmp_path):
     encoder = toy_transformer(pooling="first1-last", prompt="q: ", normalizes=True)
+    encoder.card = Card(licence="mit", measure="accuracy")
     found = fit_whitening(encoder, CORPUS, dim=dim)
     raw = encode(encoder, CORPUS, normalize_embeddings=False).astype(np.float64)
     vectors = encode(found.encoder, CORPUS, normalize_embeddings=False)
@@ -71,6 +73,7 @@ def test_a_transformer_is_whitened_before_it_is_scaled(dim, toy_transformer, tmp
     found.encoder.save(tmp_path / "model")
     opened = load(tmp_path / "model")
     assert isinstance(opened, TransformerEncoder)
+    assert (opened.card.licence, opened.card.measure) == ("mit", "")
     assert (opened.dim, opened.prompt, opened.normalizes) == (dim or 15, "q: ", True)
     np.testing.assert_allclose(encode(opened, CORPUS), encode(found.encoder, CORPUS), atol=1e-6)
     centred = raw - raw.mean(0)
@@ -93,9 +96,11 @@ def test_the_direction_that_layer_norm_takes_away_is_left_out(toy_transformer):
 
 def test_a_static_encoder_stays_one(toy_static, tmp_path):
     toy_static.normalizes, toy_static.prompts, toy_static.name = False, {"query": "q: "}, "mine"
+    toy_static.card = Card(licence="mit", measure="accuracy")
     found = fit_whitening(toy_static, CORPUS, dim=5)
     assert isinstance(found.encoder, StaticEncoder)
     assert (found.encoder.prompts, found.encoder.name) == ({"query": "q: "}, "mine")
+    assert found.encoder.card == Card(licence="mit", base="mine")
     vectors = encode(found.encoder, CORPUS)
     np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-4)
     np.testing.assert_allclose(np.cov(vectors.T), np.eye(5), atol=1e-3)

@@ -102,7 +102,9 @@ def test_settings_are_those_of_the_call_and_not_of_the_export(exports):
     encoder.prompt = "query: "
     own, none = (encode(encoder, SENTENCES, precision="int8", prompt=prompt) for prompt in (None, ""))
     assert not np.array_equal(own, none)
-    assert len(exports) == 1
+    assert len(exports) == 2  # inputs are measured after the encoder's prompts, whichever were used before
+    np.testing.assert_array_equal(encode(build_transformer(prompt="query: "), SENTENCES, precision="int8"), own)
+    assert len(exports) == 2
 
 
 @onnx

@@ -177,6 +177,14 @@ def test_a_flow_behind_a_transformer(toy_transformer, tmp_path):
     assert opened.prompt == "q: "
 
 
+def test_an_adapter_is_not_saved_without_the_layer_after_it(toy_transformer, tmp_path):
+    toy_transformer().save(tmp_path / "base")
+    encoder = load(tmp_path / "base", adapter={"rank": 2})
+    for module, has_adapter in ((encoder, True), (WithLayer(encoder, flow(16)), False)):
+        module.save(tmp_path / "model")
+        assert (tmp_path / "model" / "adapter").is_dir() == has_adapter
+
+
 def test_sentence_transformers_imports_the_flow(toy_transformer, tmp_path):
     encoder = WithLayer(toy_transformer(normalizes=True), flow(16))
     encoder.save(tmp_path / "model")

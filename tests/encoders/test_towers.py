@@ -87,6 +87,14 @@ def test_a_prompt_replaces_those_of_the_towers_and_gives_way_again():
     np.testing.assert_allclose(plain[0], encode(encoder.members[0], SENTENCES[0], prompt=""), atol=1e-6)
 
 
+def test_prompts_that_all_towers_have_are_those_of_a_role():
+    settings = [{"query": "q: ", "document": "d: "}, {"query": "q: ", "document": "e: "}]
+    made = [build_transformer(seed=seed, prompts=prompts) for seed, prompts in enumerate(settings)]
+    model = Towers({"a": made[0], "b": made[1]}, {"a": ["LATIN"]}).eval()
+    assert model.prompts == {"query": "q: "}
+    np.testing.assert_array_equal(model.encode_query(TEXTS), model.encode(TEXTS, prompt="q: "))
+
+
 def test_what_is_saved_is_what_is_loaded_together_and_alone(tmp_path):
     encoder = towers()
     encoder.members[0].prompt = "query: "

@@ -65,6 +65,12 @@ def test_the_first_is_saved_and_both_are_offered(twins, tmp_path):
     assert list(twins.exports()) == [twins.first, twins.second]
 
 
+def test_a_prompt_is_that_of_both_copies(twins):
+    twins.prompt = "q: "
+    assert twins.first.prompt == twins.second.prompt == "q: "
+    np.testing.assert_array_equal(twins.tokenize(TEXTS).ids, build_transformer(prompt="q: ").tokenize(TEXTS).ids)
+
+
 def test_both_are_in_the_state(twins):
     other = Twins(build_transformer(seed=2), build_transformer(seed=3))
     other.load_state_dict(twins.state_dict())

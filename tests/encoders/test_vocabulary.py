@@ -92,6 +92,16 @@ def test_pieces_in_another_order_are_the_same_pieces(family, kind, tmp_path):
     np.testing.assert_array_equal(encode(load(tmp_path / "model"), SENTENCES), encode(encoder, SENTENCES))
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece"])
+def test_tokens_behind_the_vocabulary_stay_behind_it(kind):
+    encoder = build_transformer(kind)
+    encoder.tokenizer.backend_tokenizer.add_tokens(["ZZZ", "QQQ"])
+    size = encoder.tokenizer.backend_tokenizer.get_vocab_size()
+    moved, rows = cut_to(encoder, set(range(size)), first=[30, 20, 25])
+    texts = [*SENTENCES, "a ZZZ b QQQ"]
+    np.testing.assert_array_equal(rows[moved.tokenize(texts).ids], encoder.tokenize(texts).ids)
+
+
 def without_unknowns(tokenizer: Tokenizer, small: Tokenizer) -> int:
     """The number of pieces that were cut, each of which the small tokenizer spells without its unknown token."""
     state = json.loads(small.to_str())["model"]
@@ -211,8 +221,10 @@ def test_an_encoder_around_another_is_copied_with_it():
 
     toy = StaticEncoder.create(build_tokenizer(), 8, seed=1)
     around = Around(toy)
+    around.origin = toy.origin = "elsewhere"
     trimmed = trim(around, CORPUS)
     assert type(trimmed.encoder) is Around
+    assert trimmed.encoder.origin == trimmed.encoder.inner[0].origin == ""
     tokens = trimmed.encoder.tokenize(CORPUS)
     assert torch.equal(trimmed.encoder(tokens), around(around.tokenize(CORPUS)))
     with pytest.raises(EncoderError, match=r"Around.*BPE \+ BPE"):

@@ -4,6 +4,7 @@ import inspect
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import get_type_hints
 
@@ -12,7 +13,9 @@ import pytest
 import torch
 
 import isoglot
-from conftest import SENTENCES, build_transformer
+from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.core.errors import EncoderError
+from isoglot.encoders import StaticEncoder
 from isoglot.model.base import Model, Settings
 
 ROOT = Path(__file__).parent.parent.parent
@@ -36,6 +39,58 @@ def test_vectors_of_tokens_have_the_vector_of_the_text_as_their_mean(model):
     np.testing.assert_allclose([row.mean(0) for row in found], model.encode(texts, batch_size=4), atol=tolerance)
     assert model.encode(texts[0], output_value="token_embeddings").shape == found[0].shape
     assert model.encode([], output_value="token_embeddings") == []
+    tensor = model.encode(texts[0], output_value="token_embeddings", convert_to_numpy=False)
+    np.testing.assert_array_equal(tensor, model.encode(texts[0], output_value="token_embeddings"))
+
+
+@pytest.fixture(params=["float32", "onnx"])
+def without_torch(request, tmp_path, toy_static):
+    """A model that is opened without torch, and a call that saves another one in its place."""
+    if request.param == "float32":
+        encoders = [toy_static, StaticEncoder.create(build_tokenizer(), 8, seed=2)]
+    else:
+        encoders = [build_transformer(seed=seed).eval() for seed in (1, 2)]
+    encoders[0].save(tmp_path / "model", weights=request.param)
+    return isoglot.load(tmp_path / "model"), lambda: encoders[1].save(tmp_path / "model", weights=request.param)
+
+
+def test_settings_that_were_changed_are_saved(without_torch, tmp_path):
+    model, _ = without_torch
+    assert not isinstance(model, torch.nn.Module)
+    model.prompt, model.prompts, model.max_seq_length = "a: ", {"query": "b: "}, 7
+    model.save(tmp_path / "copy")
+    copy = isoglot.load(tmp_path / "copy")
+    assert (copy.prompt, copy.max_length) == ("a: ", 7)
+    assert copy.prompts["query"] == "b: "
+
+
+def test_a_model_saved_over_one_that_is_open_is_not_taken_for_it(without_torch, tmp_path):
+    model, replace = without_torch
+    vectors, identity = model.encode(SENTENCES), model.identity()
+    replace()
+    for call in (model.trainable, partial(model.save, tmp_path / "copy"), partial(model.encode, "a", precision="tf32")):
+        with pytest.raises(EncoderError, match="another model was saved there since"):
+            call()
+    np.testing.assert_array_equal(model.encode(SENTENCES), vectors)
+    try:
+        assert model.identity() == identity
+    except EncoderError as error:
+        assert "another model was saved there" in str(error)  # noqa: PT017
+    shutil.rmtree(model.folder)
+    with pytest.raises(EncoderError):
+        model.trainable()
+
+
+def test_a_graph_has_a_maximum_length(tmp_path):
+    build_transformer(max_length=9).save(tmp_path / "model", weights="onnx")
+    model = isoglot.load(tmp_path / "model")
+    for length in (1, 10):
+        with pytest.raises(ValueError, match="max_length must lie between 2 and 9"):
+            model.max_seq_length = length
+        with pytest.raises(EncoderError, match="model: max_length must lie between 2 and 9"):
+            isoglot.load(tmp_path / "model", max_length=length)
+    model.max_seq_length = 2
+    assert model.tokenize(SENTENCES).lengths.tolist() == [2] * len(SENTENCES)
 
 
 def test_vectors_of_tokens_as_sentence_transformers_gives_them(tmp_path):

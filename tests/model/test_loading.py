@@ -64,8 +64,9 @@ def test_a_prompt_outside_the_pooling_is_refused(saved):
     folder, _ = saved
     edit(folder / "1_Pooling" / "config.json", include_prompt=False)
     assert load(folder).prompt == ""
-    with pytest.raises(EncoderError, match="leaves the prompt out of the pooling"):
-        load(folder, prompt="query: ")
+    for settings in ({"prompt": "query: "}, {"prompts": {"query": "query: "}}):
+        with pytest.raises(EncoderError, match="leaves prompts out of the pooling"):
+            load(folder, **settings)
 
 
 def test_a_plain_hugging_face_folder_gets_a_pooling(saved):
@@ -373,7 +374,10 @@ REFUSED = [  # kind of model, what is changed in its folder, and the error
         ("1_Pooling/config.json", "pooling_mode", 7),
         ("2_Dense/config.json", "in_features", 10**12),
         ("2_Dense/config.json", "bias", "no"),
+        ("2_Dense/config.json", "module_input_name", "token_embeddings"),
+        ("tokenizer_config.json", "truncation_side", "left"),
     )),
+    ("layers", values("2_Pooling/config.json", pooling_mode="cls"), "pooling cls of a mean of layers is not run"),
     ("layers", values("1_Layers/config.json", num_hidden_layers="2"), "1_Layers/config.json: .*num_hidden_layers"),
     ("flow", values("2_Flow/config.json", depth=10**9), "2_Flow/config.json: .*depth"),
 ]  # fmt: skip
@@ -413,6 +417,15 @@ def test_an_engine_without_torch_does_not_ignore_settings_of_torch(settings, toy
     toy_static.save(tmp_path / "m")
     with pytest.raises(EncoderError, match=f"m: the engine static can't change {next(iter(settings))}"):
         isoglot.load(tmp_path / "m", engine="static", **settings)
+
+
+def test_an_engine_without_torch_does_not_ignore_the_device(toy_static, tmp_path, monkeypatch):
+    toy_static.save(tmp_path / "m")
+    monkeypatch.setattr("isoglot.model.loading.wants_accelerator", lambda device: device != "cpu")
+    with pytest.raises(EncoderError, match="the engine static computes on the CPU, not on cuda"):
+        isoglot.load(tmp_path / "m", engine="static", device="cuda")
+    for device in ("auto", "cpu"):
+        assert isoglot.load(tmp_path / "m", engine="static", device=device).device == "cpu"
 
 
 def test_a_pooling_that_we_run_replaces_one_that_we_do_not(saved):

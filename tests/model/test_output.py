@@ -63,6 +63,8 @@ def test_wrong_arguments():
         quantize_vectors(np.eye(3), "int4")
     with pytest.raises(ValueError, match="row 1 of the vectors"):
         quantize_vectors([[0.0], [np.nan]], "binary")
+    with pytest.raises(ValueError, match="calibration needs finite vectors"):
+        find_ranges([[0.0, np.inf]])
     with pytest.raises(ValueError, match="of 3 dimensions, got 2"):
         quantize_vectors(np.eye(3), "int8", calibration=np.eye(2))
 

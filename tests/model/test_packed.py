@@ -5,18 +5,22 @@ import lzma
 
 import pytest
 import torch
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.core.errors import EncoderError
-from isoglot.encoders import StaticEncoder, load, packing
+from isoglot.encoders import StaticEncoder, TransformerEncoder, load, packing
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
 from isoglot.model import encode, packed
 
 BITS = pytest.mark.parametrize("bits", [8, 4])
+
+SIZES = {"vocab_size": 220, "max_position_embeddings": 512, "hidden_size": 16, "num_hidden_layers": 1}
+SIZES |= {"num_attention_heads": 2, "intermediate_size": 32, "pad_token_id": 0}
 
 
 def restored(values, bits):
@@ -125,6 +129,19 @@ def test_the_forms_can_be_mixed(tmp_path):
         assert tensors["encoder.layer.0.output.dense.bias"].dtype == torch.float16
     encoder.save(tmp_path / "m", words="float16")
     assert load_file(tmp_path / "m" / packed.WEIGHTS)["encoder.layer.0.output.dense.weight"].dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("embeddings.word_embeddings", lambda: transformers.BertModel(transformers.BertConfig(**SIZES))),
+        ("embed_tokens", lambda: transformers.LlamaModel(transformers.LlamaConfig(**SIZES))),
+    ],
+)
+def test_the_word_table_is_not_that_of_most_rows(name, build, tmp_path):
+    TransformerEncoder(build(), build_transformer().tokenizer).save(tmp_path / "m", words="int4")
+    tensors = load_file(tmp_path / "m" / packed.WEIGHTS)
+    assert [key for key, values in tensors.items() if values.dtype == torch.uint8] == [f"{name}.weight"]
 
 
 def test_the_tokenizer_is_the_same_json(tmp_path):

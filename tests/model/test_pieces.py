@@ -19,8 +19,17 @@ from isoglot.model.tokenizer import digest, disable_extras, tokenize_rows
 TEXTS = [
     *("", " ", "  two  spaces ", "Guten Morgen!", "今日はいい天気ですね。", "ﬁ ½ Ａ ㍿", "အဦး", "▁ ▁▁a", "word " * 900),
     *("Tie\u0302\u0301ng Vie\u0323\u0302t", "க\u0bc6\u0bbe", "a\u0303 ½\u0303", "\u1112\u1161\u11ab", "한\u11ab"),
-    *("x</s>y <s>", "<mask>", "<unk> <pad>", "1\ufe0f\u20e3 👩\u200d👩\u200d👧 🇩🇪", "a\r\nb\tc", "\ud800 half"),
-    *("\u0600a \u0628\u064b", "は\u3099"),
+    *(
+        "x</s>y <s>",
+        "<mask>",
+        "<unk> <pad>",
+        "＜s＞",
+        "a ﹤s﹥b<s>＜/s＞c",
+        "1\ufe0f\u20e3 👩\u200d👩\u200d👧 🇩🇪",
+        "a\r\nb\tc",
+        "\ud800 half",
+    ),
+    *("\u0600a \u0628\u064b", "は\u3099", "ｶﾞｷﾞ ﾊﾟ", "ㅇㅏㄴ ㅠㅠ ㅋㅋ", "ﾡￂ"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
 import isoglot
@@ -57,6 +58,17 @@ def test_a_completed_model_is_the_whole_one(models):
     first, second = ({each.name: each for each in graph.initializer} for graph in graphs)
     assert first == second
     assert not (model.folder / FILE).exists()
+
+
+def test_an_expanded_folder_and_the_completed_one_are_two(models):
+    from isoglot.encoders.loading import expand
+
+    completed, expanded = isoglot.load("small").folder, expand("small")
+    assert isoglot.load("small").folder == completed
+    assert (expanded / "model.safetensors").is_file()
+    np.testing.assert_array_equal(
+        isoglot.load(expanded).encode(SENTENCES), isoglot.load("small", engine="torch").encode(SENTENCES)
+    )
 
 
 def test_it_is_completed_once_and_again_when_a_part_is_another(models):

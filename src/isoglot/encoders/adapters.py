@@ -90,14 +90,14 @@ def restrict(
     if find_adapters(backbone):
         raise ValueError("the encoder has an adapter already; save it, load the merged model, and train that")
     layers = stack(backbone)
-    chosen = list(layers) if train_layers is None else [layers[number] for number in parse(train_layers, len(layers))]
+    unfrozen = list(layers) if train_layers is None else [layers[number] for number in parse(train_layers, len(layers))]
     backbone.requires_grad_(False)
     if adapter is None:
-        for layer in chosen:
+        for layer in unfrozen:
             layer.requires_grad_(True)
         return None
     sha256 = digest(backbone)
-    targets = _targets(backbone, chosen, adapter.targets)
+    targets = _targets(backbone, unfrozen, adapter.targets)
     generator = torch.Generator().manual_seed(seed)
     for name, linear in targets:
         alpha = adapter.rank if adapter.alpha is None else adapter.alpha

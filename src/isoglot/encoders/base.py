@@ -162,8 +162,8 @@ class Encoder(Model, nn.Module):
         """The precision by its full name: see `device.settle`. On a CPU, `auto` asks `keeps_bfloat16` too."""
         device = self.device if place is None else torch.device(place)
         settled = settle(precision, device)
-        chosen = settled == "bfloat16" and full_name(precision) in (None, "auto") and device.type == "cpu"
-        return "float32" if chosen and not self.keeps_bfloat16 else settled
+        is_automatic = settled == "bfloat16" and full_name(precision) in (None, "auto") and device.type == "cpu"
+        return "float32" if is_automatic and not self.keeps_bfloat16 else settled
 
     @property
     def keeps_bfloat16(self) -> bool:

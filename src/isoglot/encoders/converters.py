@@ -174,8 +174,8 @@ class UseEncoder(Encoder):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """The UTF-8 bytes of each text, at most `max_length`."""
-        given = add_prompt(texts, prompt, self.prompt)
-        rows = [text.encode("utf-8", "replace")[: self.max_length] for text in given]
+        prompted = add_prompt(texts, prompt, self.prompt)
+        rows = [text.encode("utf-8", "replace")[: self.max_length] for text in prompted]
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         ids = np.frombuffer(b"".join(rows), dtype=np.uint8).astype(np.int64)
         return Tokens(ids, lengths)
@@ -195,3 +195,4 @@ class UseEncoder(Encoder):
         """Write a folder that refers to this encoder; its weights stay in their package."""
         kinds = [("isoglot.encoders.converters.UseEncoder", "")]
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
+        layout.write_json(folder / layout.LENGTH, {"max_seq_length": self.max_length})

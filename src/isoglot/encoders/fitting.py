@@ -144,7 +144,7 @@ def _fold_into_rows(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:
         rows = layer.to(table.device)(table.float())
     same = {name: getattr(encoder, name) for name in ("sparse", "max_length", "prompt", "prompts", "normalizes")}
     fitted = StaticEncoder(rows, encoder.tokenizer, **same)
-    fitted.name = encoder.name
+    fitted.name, fitted.card = encoder.name, encoder.card and encoder.card.derive(encoder.name)
     return fitted.eval()
 
 

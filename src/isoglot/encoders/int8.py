@@ -14,6 +14,7 @@ import logging
 import threading
 from contextlib import suppress
 
+import numpy as np
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -21,7 +22,7 @@ from isoglot.core import environment
 from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.data.files import atomic_write
 from isoglot.encoders.base import Encoder, add_tensors
-from isoglot.encoders.onnx_export import build_graph
+from isoglot.encoders.onnx_export import build_graph, tokens_to_measure
 from isoglot.encoders.rounding import read_state
 from isoglot.model.onnx import Graph, OnnxModel
 
@@ -52,9 +53,10 @@ def quantize(encoder: Encoder) -> OnnxModel:
 
 
 def _state(encoder: Encoder) -> object:
-    """What the graph depends on: the pooling, and each weight by its memory and the count of changes made in it."""
+    """What the graph depends on: settings, and each weight by its memory and the count of changes made in it."""
     weights = [*encoder.backbone.parameters(), *encoder.projections.parameters()]
-    return encoder.pooling, [read_state(weight) for weight in weights]
+    settings = encoder.pooling, encoder.max_length, encoder.prompt, {**encoder.prompts}
+    return settings, [read_state(weight) for weight in weights]
 
 
 def _graph(encoder: Encoder) -> Graph:
@@ -74,11 +76,13 @@ def _graph(encoder: Encoder) -> Graph:
 
 
 def _digest(encoder: Encoder) -> str:
-    """Hexadecimal digest of what is exported: all but the word embeddings."""
+    """Hexadecimal digest of what is exported: all but words that the inputs are not measured with."""
     config = encoder.backbone.config.to_json_string(use_diff=False)
     layers = [str(projection.activation) for projection in encoder.projections]
     checksum = hashlib.sha256(f"{_FORMAT} {torch.__version__} {encoder.pooling} {config} {layers}".encode())
     words = encoder.backbone.get_input_embeddings().weight
     add_tensors(checksum, {name: weight for name, weight in encoder.backbone.named_parameters() if weight is not words})
     add_tensors(checksum, dict(encoder.projections.named_parameters()))
+    ids = tokens_to_measure(encoder).ids
+    add_tensors(checksum, {"ids": torch.from_numpy(ids), "words": words[np.unique(ids)]})
     return checksum.hexdigest()

@@ -15,6 +15,7 @@ channels in its code; the rest is as in the code.
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder, delegate
 from isoglot.encoders.pooling import FIRST_LAYER
 from isoglot.model import configs, layout, packed
+from isoglot.model.finding import ADAPTER
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
@@ -323,6 +325,7 @@ class WithLayer(Encoder):
         self.normalizes = encoder.normalizes
         self.pooling = encoder.pooling  # two poolings of one model are two encoders: see `identity`
         self.name, self.prompts = encoder.name, encoder.prompts
+        self.card = encoder.card and encoder.card.derive(encoder.name)
         self.train(encoder.training)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
@@ -338,6 +341,7 @@ class WithLayer(Encoder):
     def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write the encoder's folder with the layer as one more module, before Normalize if it ends in that."""
         self.own.write(folder, name=name)
+        shutil.rmtree(folder / ADAPTER, ignore_errors=True)  # it would open as a model without the layer
         modules = layout.read_json(folder / "modules.json")
         kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
         place = kinds.index("Normalize") if "Normalize" in kinds else len(kinds)

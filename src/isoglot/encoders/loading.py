@@ -89,7 +89,7 @@ def expand(name: str) -> Path:
     source = packaged.get(name)
     if name not in packaged.list_models():
         return source
-    folder = packaged.place(name)
+    folder = packaged.place("expanded") / name  # beside that of `get`, which makes its own again
     read(source, {}).save(folder)
     return folder
 
@@ -194,7 +194,8 @@ def _open_first(folder: Path, modules: list[layout.Module], settings: dict[str, 
         from isoglot.encoders.converters import UseEncoder
 
         _check_settings(UseEncoder, folder, settings)
-        return UseEncoder(**settings)
+        saved = configs.read_if_there(folder / layout.LENGTH, configs.Length).max_seq_length
+        return UseEncoder(**{**({"max_length": saved} if saved else {}), **settings})
     from isoglot.encoders import towers
 
     return towers.open_towers(folder, lambda place: _read(place, settings, is_tower=True))
@@ -211,6 +212,8 @@ def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, A
             layers = read_layer_mean(module.folder, int(backbone.config.num_hidden_layers))
         elif module.kind == "Dense":
             projections.append(read_dense(module.folder))
+    if layers and pooling != "mean" and "pooling" not in settings:
+        raise EncoderError(f"{folder}: pooling {pooling} of a mean of layers is not run here; choose another `pooling`")
     of_modules = {"pooling": layers or pooling, "projections": projections}
     with _naming(folder):
         return TransformerEncoder(backbone, tokenizer, **{**saved, **of_modules, **settings})
@@ -228,9 +231,9 @@ def _read_pooling(module: layout.Module, settings: dict[str, Any]) -> str:
     """The pooling a Pooling module asks for, in the words of this library, or that of the settings."""
     config = configs.read_if_there(module.folder / "config.json", configs.Pooling)
     names = config.modes
-    if settings.get("prompt") and not config.include_prompt:
+    if not config.include_prompt and any([settings.get("prompt"), *(settings.get("prompts") or {}).values()]):
         raise EncoderError(
-            f'{module.folder}: leaves the prompt out of the pooling, which is not run here; set prompt=""'
+            f'{module.folder}: leaves prompts out of the pooling, which is not run here; set prompt="" and prompts={{}}'
         )
     if "pooling" not in settings and (len(names) != 1 or names[0] not in POOLINGS):
         raise EncoderError(
@@ -244,7 +247,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     """Backbone, fast tokenizer, and the maximal length that sentence-transformers saved, if it did."""
     configs.read(folder / "config.json", configs.Backbone)
     configs.read_if_there(folder / "tokenizer_config.json", configs.Tokenizer)
-    saved = configs.read_if_there(folder / "sentence_bert_config.json", configs.Length)
+    saved = configs.read_if_there(folder / layout.LENGTH, configs.Length)
     if (folder / "adapter_config.json").exists():
         raise EncoderError(
             f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"

@@ -28,7 +28,7 @@ import tempfile
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -40,7 +40,7 @@ from torch import Tensor, nn
 from isoglot.core.arguments import NonNegativeInt, check_arguments
 from isoglot.core.errors import EncoderError, naming_extras
 from isoglot.data.files import BUNDLED, read_lines
-from isoglot.data.tokens import pack
+from isoglot.data.tokens import Tokens, pack
 from isoglot.encoders import adapters, packing
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
@@ -182,25 +182,24 @@ def _input_ranges(encoder: Encoder, backbone: Any) -> dict[str, NDArray[np.float
         if isinstance(module, nn.Linear):
             module._forward_pre_hooks = OrderedDict()  # the copy shares those of the encoder
             module.register_forward_pre_hook(observe(f"{name}.weight"))
-    prompts = list(dict.fromkeys([encoder.prompt, *encoder.prompts.values()]))
-    texts = [prompts[row % len(prompts)] + text for row, text in enumerate(_read_texts())]
-    tokens = encoder.tokenize(texts, prompt="")
+    tokens = tokens_to_measure(encoder)
     for rows in pack(tokens.lengths, _CHUNK):
         ids, mask = tokens.select(rows).pad(encoder.pad or 0)
-        given = [torch.from_numpy(table) for table in (ids, np.ones_like(ids) if mask is None else mask)]
+        tables = [torch.from_numpy(table) for table in (ids, np.ones_like(ids) if mask is None else mask)]
         with torch.inference_mode():
-            observed(**{name: table.to(encoder.device) for name, table in zip(INPUTS, given, strict=True)})
+            observed(**{name: table.to(encoder.device) for name, table in zip(INPUTS, tables, strict=True)})
     return {name: values.float().cpu().numpy() for name, values in ranges.items()}
 
 
-def _read_texts() -> list[str]:
-    """Sentences and paragraphs in sixteen languages."""
+def tokens_to_measure(encoder: Encoder) -> Tokens:
+    """Those of sentences and paragraphs in sixteen languages, after the encoder's prompts in turn."""
     texts: list[str] = []
     for path in sorted((BUNDLED / "pairs").glob("*.tsv.xz")):
         lines = [line.split("\t") for _, line in islice(read_lines(path), 1, 1 + _PARAGRAPH)]
         texts += [text for line in lines[:_SENTENCES] for text in line[:2]]
         texts.append(" ".join(line[0] for line in lines))
-    return texts
+    prompts = cycle(dict.fromkeys([encoder.prompt, *encoder.prompts.values()]))
+    return encoder.tokenize([prompt + text for prompt, text in zip(prompts, texts, strict=False)], prompt="")
 
 
 class _Traced(nn.Module):
@@ -326,12 +325,12 @@ class _Graph:
                 after: list[Any] = []
                 if len(table) > frequent:
                     before, after, ids, rows = self._split(name, ids, rows, frequent)
-                given = [name + _QUANTIZED, ids, scaled]
+                inputs = [name + _QUANTIZED, ids, scaled]
                 new[place] = [
                     self.node("Cast", [name + _SCALES], [wide], to=1),  # done once, when a session begins
                     self.node("Mul", [wide, name + _UNIT], [scaled]),
                     *before,
-                    self.node("GatherBlockQuantized", given, [rows], domain=_MICROSOFT, **settings),
+                    self.node("GatherBlockQuantized", inputs, [rows], domain=_MICROSOFT, **settings),
                     *after,
                 ]
         self.replace(new)
@@ -383,7 +382,7 @@ class _Graph:
         return before, after, f"{rows}.frequent_ids", f"{rows}.frequent"
 
     def round_layers(self, ranges: Mapping[str, NDArray[np.float32]]) -> None:
-        """Compute in eight bits what multiplies by these weights, given the least and greatest (2, D) of its inputs."""
+        """Compute in eight bits what multiplies by these weights, rows the least and greatest (2, D) of its inputs."""
         turned = {node.output[0]: node.input[0] for node in self.graph.node if node.op_type == "Transpose"}
         sums = {
             name: (place, node, bias)
@@ -399,12 +398,12 @@ class _Graph:
             if outputs < inputs:
                 new[place] = [self._layer_in_blocks(node, name)]
                 continue
-            (given, _), (output,), bias = node.input, node.output, ""
+            (rows, _), (output,), bias = node.input, node.output, ""
             if output in sums:
                 later, addition, bias = sums[output]
                 output, new[later] = addition.output[0], []
             self._round_weight(name, bias, *ranges[name])
-            new[place] = self._layer(name, (bias or name) + _SHIFTED, given, output)
+            new[place] = self._layer(name, (bias or name) + _SHIFTED, rows, output)
         self.replace(new)
 
     def _layer_in_blocks(self, node: Any, name: str) -> Any:
@@ -416,16 +415,16 @@ class _Graph:
             self.add(name + _SCALES, (scales.float() * unit).numpy())
         outputs, inputs = self.weights[name].dims
         settings = {"K": inputs, "N": outputs, "bits": 8, "block_size": _SECOND, "accuracy_level": _INT8_INPUTS}
-        given = [node.input[0], name + _QUANTIZED, name + _SCALES]
-        return self.node("MatMulNBits", given, list(node.output), domain=_MICROSOFT, **settings)
+        operands = [node.input[0], name + _QUANTIZED, name + _SCALES]
+        return self.node("MatMulNBits", operands, list(node.output), domain=_MICROSOFT, **settings)
 
-    def _layer(self, name: str, shifted: str, given: str, output: str) -> list[Any]:
+    def _layer(self, name: str, shifted: str, rows: str, output: str) -> list[Any]:
         """The nodes of a layer with a rounded weight."""
         spread, centred, whole = f"{output}.spread", f"{output}.centred", f"{output}.whole"
         one, zero = self.add(_ONE, np.float32(1)), self.add(_ZERO, np.uint8(128))
         factors = [whole, name + _QUANTIZED, one, name + _SCALES, zero, "", shifted]
         return [
-            self.node("Mul", [given, name + _FACTORS], [spread]),
+            self.node("Mul", [rows, name + _FACTORS], [spread]),
             self.node("Sub", [spread, name + _CENTRES], [centred]),
             self.node("QuantizeLinear", [centred, one, zero], [whole]),
             self.node("MatMulIntegerToFloat", factors, [output], domain=_MICROSOFT),

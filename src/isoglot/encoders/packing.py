@@ -108,7 +108,8 @@ def _pack_weights(file: Path, weights: str, words: str) -> None:
     from safetensors.torch import load_file, save_file
 
     tensors, packed, facts = load_file(file), {}, {}
-    tables = [name for name, values in tensors.items() if "embedding" in name and values.ndim == 2]
+    tables = [name for name, values in tensors.items() if "embed" in name and values.ndim == 2]
+    tables = [name for name in tables if "position" not in name]  # of which a small vocabulary has fewer than these
     table = max(tables, key=lambda name: len(tensors[name]), default=None)  # that of the words has the most rows
     for name, values in tensors.items():
         form = words if name == table else weights

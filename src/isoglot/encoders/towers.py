@@ -36,7 +36,7 @@ class Towers(Encoder):
 
     A script is the first word of Unicode's names of its letters: LATIN, CJK, HANGUL. A text goes to the tower that
     reads most of its letters, and to the first of several; so does a text without letters. A text of no tokens has the
-    zero vector. Each tower has a prompt of its own, so that `prompt` here is empty.
+    zero vector. Each tower has a prompt of its own, so that `prompt` here is empty; `prompts` are those of all towers.
 
     Raises ValueError for towers that do not fit together: fewer than two, of unequal width, with a name that cannot be
     a folder, with a script that is unknown or another tower's, two that take the rest, or towers within towers.
@@ -52,6 +52,8 @@ class Towers(Encoder):
         self.pads = any(tower.pads for tower in members)
         self.concurrent = all(tower.concurrent for tower in members)
         self.normalizes = all(tower.normalizes for tower in members)
+        shared = [set(tower.prompts.items()) for tower in members]
+        self.prompts = dict(sorted(set.intersection(*shared)))
         self.pooling = " ".join(tower.pooling or "mean" for tower in members)  # for the identity
         self._route = _routes(self.scripts)
         self.train(members[0].training)
@@ -145,17 +147,17 @@ def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) 
         raise ValueError("a tower cannot be towers itself; name all of them side by side")
     if len(widths := {tower.dim for tower in towers.values()}) > 1:
         raise ValueError(f"towers must have vectors of equal width, got {', '.join(map(str, sorted(widths)))}")
-    taken: dict[str, str] = {}
+    readers: dict[str, str] = {}
     for name in towers:
         for script in scripts.get(name, ()) or ("",):
             if script and script not in _letters()[0]:
                 raise ValueError(
                     f"{name}: no Unicode letter name begins with {script!r}; use a script such as LATIN, CJK or HANGUL"
                 )
-            if script in taken:
+            if script in readers:
                 what = f"both read {script}" if script else "both read all remaining scripts; set the scripts of one"
-                raise ValueError(f"{taken[script]} and {name} {what}")
-            taken[script] = name
+                raise ValueError(f"{readers[script]} and {name} {what}")
+            readers[script] = name
 
 
 @cache

@@ -171,9 +171,9 @@ class TransformerEncoder(Encoder):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text without tokens becomes one padding token."""
-        given = add_prompt(texts, prompt, self.prompt)
+        prompted = add_prompt(texts, prompt, self.prompt)
         return tokenize_rows(
-            self.tokenizer.backend_tokenizer, given, max_length=self.max_length, special=True, filler=self.pad
+            self.tokenizer.backend_tokenizer, prompted, max_length=self.max_length, special=True, filler=self.pad
         )
 
     def prepared(self, tokens: Tokens) -> Tokens:

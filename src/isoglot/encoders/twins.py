@@ -25,6 +25,7 @@ class Twins(Encoder):
     Raises ValueError for two encoders of different width or tokens, and for one with a layer used in training only.
     """
 
+    prompt = delegate("first", "second", name="prompt")
     max_length = delegate("first", "second", name="max_length")
     fingerprint = delegate("first", name="fingerprint")
 
@@ -40,7 +41,7 @@ class Twins(Encoder):
         self.first, self.second = first, second
         self.pads, self.concurrent = first.pads, first.concurrent
         self.name, self.prompts = first.name, first.prompts
-        self.prompt, self.pooling, self.normalizes = first.prompt, first.pooling, first.normalizes
+        self.pooling, self.normalizes = first.pooling, first.normalizes
         self.train(self.training)
 
     @property

@@ -122,7 +122,9 @@ def cut_to(
     special = _special_ids(inner) | {token["id"] for token in state["added_tokens"]}
     wanted = find_needed(pieces | special | set(first), state, keep_characters=keep_characters)
     head = [*sorted(special), *first] if first else []
-    rows = np.array([*dict.fromkeys([*head, *sorted(wanted)])], np.int64)
+    order = dict.fromkeys([*head, *sorted(wanted)])
+    # Tokens that were added behind the vocabulary stay behind it.
+    rows = np.array(sorted(order, key=lambda number: number >= len(state["model"]["vocab"])), np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
     return _copy_with_rows(encoder, inner, cut(state, new), new), rows
 
@@ -191,8 +193,10 @@ def _copy_with_rows(
             memo[id(table)] = nn.Parameter(table.detach()[[*new]], requires_grad=table.requires_grad)
     out = copy.deepcopy(encoder, memo)
     out.card = encoder.card and encoder.card.derive(encoder.name)
+    for each in out.modules():
+        if isinstance(each, Encoder):
+            each.origin = ""
     part = inside(out)
-    part.origin = ""
     if isinstance(part, TransformerEncoder):
         words, config = part.backbone.get_input_embeddings(), part.backbone.config
         for name, old in _special(config).items():
@@ -214,7 +218,7 @@ def find_used(
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
     did or are gone. See `find_needed` for the one exception.
     **WordPiece** takes the longest piece that fits; without others, it is still there and still the longest. But a
-    word is unknown as a whole when nothing fits its rest, and the pieces before this rest are not seen: without them,
+    word is unknown as a whole when nothing fits its rest, and the pieces before this rest are not sums: without them,
     a shorter one could lead to an end. They are found by walking as it does, and needed too.
     **BPE**: see `find_needed`.
     """
@@ -226,9 +230,9 @@ def find_used(
         tokens = tokenize_rows(tokenizer, block, max_length=_WHOLE)
         ids, lengths = tokens.ids, tokens.lengths
         total += int((lengths > 0).sum())
-        seen = np.bincount(ids, minlength=len(counts))
-        seen[: len(counts)] += counts
-        counts = seen
+        sums = np.bincount(ids, minlength=len(counts))
+        sums[: len(counts)] += counts
+        counts = sums
         if progress is not None:
             progress(total, None)
         if unknown is not None:

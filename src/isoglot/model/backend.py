@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EncoderError
 from isoglot.core.machine import available_cores
 from isoglot.core.plugins import torch_half
+from isoglot.data.files import file_state
 from isoglot.data.tokens import Tokens
 from isoglot.model.tokenizer import backend_of, digest
 
@@ -87,6 +88,7 @@ class Backend:
     prompt: str = ""
     prompts: Mapping[str, str] = MappingProxyType({})
     folder: Path | None = None
+    _state: tuple[int, ...] = ()  # of a file of the folder, by which another model in its place is noticed
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids of each text, truncated to `max_length`, special tokens added; an empty text has a row too.
@@ -183,6 +185,7 @@ class Backend:
     def move(self: Self, place: str) -> Self:
         """In a worker process: the model on the worker's device, for one thread."""
         del place
+        self._require_unchanged()  # before its files are read
         return self
 
     def identity(self) -> str:
@@ -191,8 +194,8 @@ class Backend:
         Two models of one identity give the same vectors up to rounding; device and batch size are not part of it.
         """
         facts = {name: getattr(self, name) for name in ("dim", "pads", "pooling", "normalizes", "pad")}
-        given = [f"{name}={value}" for name, value in facts.items() if value not in ("", None)]
-        checksum = hashlib.sha256("\n".join([f"{self.kind} {self.fingerprint}", *given]).encode())
+        lines = [f"{name}={value}" for name, value in facts.items() if value not in ("", None)]
+        checksum = hashlib.sha256("\n".join([f"{self.kind} {self.fingerprint}", *lines]).encode())
         self.add_weights(checksum)
         return checksum.hexdigest()
 
@@ -203,7 +206,16 @@ class Backend:
         """
         if not self.origin:
             raise EncoderError(f"{self.name or 'the model'} has no folder to be opened from; pass isoglot.load(folder)")
-        return torch_half("encoders").load(self.origin, device="cpu", prompt=self.prompt, max_length=self.max_length)
+        own = {"prompt": self.prompt, "prompts": self.prompts, "max_length": self.max_length}
+        encoder = torch_half("encoders").load(self.origin, device="cpu", **own)
+        self._require_unchanged()
+        return encoder
+
+    def _require_unchanged(self) -> None:
+        """Raise EncoderError if another model was saved into the folder since this one was opened."""
+        file = None if self.folder is None else self.folder / "modules.json"  # links change its last time
+        if file is not None and not (file.is_file() and file_state(file)[:4] == self._state[:4]):
+            raise EncoderError(f"{self.folder}: another model was saved there since this one was opened; open it again")
 
     def at(self, precision: str) -> Backend:
         """The model that computes in a settled precision. Raises EncoderError if there is none."""

@@ -304,7 +304,8 @@ class Model(Backend):
                 if isinstance(calibration, list):
                     calibration = self.encode(calibration, prompt=prompt, workers=workers, **settings)
             rows = quantize_vectors(rows, output_precision, calibration=calibration)
-        return rows if convert_to_numpy and not convert_to_tensor else self._as_tensors(rows, convert_to_tensor)
+        whole = convert_to_tensor or isinstance(texts, str)
+        return rows if convert_to_numpy and not convert_to_tensor else self._as_tensors(rows, whole)
 
     def encode_query(self, texts: str | Iterable[str] | None = None, **settings: Unpack[Settings]) -> Any:
         """`encode` with the prompt named query, if the model has one and no prompt is passed."""

@@ -118,8 +118,8 @@ class Card(_Facts):
     def means(self) -> list[tuple[str, int, float]]:
         """Rows (group of languages, their number, mean score), for languages with and without training sentences."""
         trained, rows = self.count_trained(), []
-        for which, seen in (("with", True), ("without", False)):
-            values = [v for code, v in self.languages.items() if v is not None and (code in trained) is seen]
+        for which, has_data in (("with", True), ("without", False)):
+            values = [v for code, v in self.languages.items() if v is not None and (code in trained) is has_data]
             if trained and values:
                 rows.append((f"{which} training sentences", len(values), sum(values) / len(values)))
         return rows

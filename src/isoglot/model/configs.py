@@ -116,6 +116,8 @@ class Dense(_Strict):
     out_features: Size
     bias: bool = True
     activation_function: str = "torch.nn.modules.activation.Tanh"
+    module_input_name: Literal["sentence_embedding"] = "sentence_embedding"  # not the states of tokens
+    module_output_name: Literal["sentence_embedding"] | None = None
 
 
 class LayerMean(_Strict):
@@ -222,6 +224,7 @@ class Tokenizer(_Hub):
     model_max_length: Annotated[int | float, Field(gt=1)] | None = None
     model_input_names: list[str] | None = None
     do_lower_case: bool | None = None
+    truncation_side: Literal["right"] | None = None
 
 
 def read(path: Path, kind: type[Setting]) -> Setting:
@@ -242,8 +245,8 @@ def check_value(path: Path, kind: type[Setting], value: Any) -> Setting:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         why = first["msg"].removeprefix("Value error, ")
-        given = "" if first["type"] == "missing" or not first["loc"] else f" (got {quote(first['input'], most=60)})"
-        raise EncoderError(f"{path}: {where}: {why}{given}; correct the file, or save the model again") from error
+        shown = "" if first["type"] == "missing" or not first["loc"] else f" (got {quote(first['input'], most=60)})"
+        raise EncoderError(f"{path}: {where}: {why}{shown}; correct the file, or save the model again") from error
 
 
 def read_json(path: Path) -> Any:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 GRAPH = "onnx/model_quantized.onnx"  # in a folder of `onnx_export.write_onnx`: where transformers.js looks for it
 SOURCE = "isoglot.source"  # metadata of a graph: fingerprint, width and identity of the model that it was made of
+LENGTH = "sentence_bert_config.json"  # where sentence-transformers has the maximum length
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
@@ -46,6 +47,8 @@ _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+_FLAGS = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max"}  # of poolings, as in sentence-transformers
+_FLAGS |= dict.fromkeys(("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"), "")
 _INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -198,14 +201,9 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
 
     sentence-transformers reads the modes cls, mean and max, each as a flag; any other is a name for `isoglot.load`.
     """
-    flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
-    if mode not in flags:
-        write_json(folder / "config.json", {"word_embedding_dimension": dim, "pooling_mode": mode})
-        return
-    rest = ("mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")
-    chosen = {f"pooling_mode_{flag}": name == mode for name, flag in flags.items()}
-    others = {f"pooling_mode_{flag}": False for flag in rest}
-    write_json(folder / "config.json", {"word_embedding_dimension": dim, **chosen, **others, "include_prompt": True})
+    flags = {f"pooling_mode_{flag}": name == mode for flag, name in _FLAGS.items()}
+    setting = {**flags, "include_prompt": True} if any(flags.values()) else {"pooling_mode": mode}
+    write_json(folder / "config.json", {"word_embedding_dimension": dim, **setting})
 
 
 def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
@@ -235,9 +233,7 @@ def write_tokenizer(
     write_json(folder / "tokenizer_config.json", settings)
     write_json(folder / "special_tokens_map.json", named)
     arguments = {} if has_pooler else {"model_args": {"add_pooling_layer": False}}
-    write_json(
-        folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False, **arguments}
-    )
+    write_json(folder / LENGTH, {"max_seq_length": max_length, "do_lower_case": False, **arguments})
 
 
 def read_tokenizer(folder: Path) -> SavedTokenizer | None:

@@ -11,6 +11,7 @@ from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.core.machine import wants_accelerator
 from isoglot.core.plugins import torch_half
+from isoglot.data.files import file_state
 from isoglot.model import configs, layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name
@@ -64,12 +65,18 @@ def load(
         raise EncoderError(f"{name}: can't be run by the engine {engine}; use engine={fits or 'torch'!r}")
     if of_torch:
         raise EncoderError(f"{name}: the engine {engine} can't change {', '.join(of_torch)}; use engine='torch'")
-    modules, saved = layout.read_modules(folder), layout.read_settings(folder)
+    if on_accelerator and str(device) != "auto":
+        raise EncoderError(f"{name}: the engine {engine} computes on the CPU, not on {device}; use engine='torch'")
+    state, modules, saved = (
+        file_state(folder / "modules.json"),
+        layout.read_modules(folder),
+        layout.read_settings(folder),
+    )
     normalizes = any(module.kind == "Normalize" for module in modules)
     settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}
     with configs.reading(folder):
         model = (StaticModel if engine == "static" else OnnxModel).open(modules[0].folder, settings)
-    model.name, model.folder = saved.name or folder_name(str(name)), folder
+    model.name, model.folder, model._state = saved.name or folder_name(str(name)), folder, state
     model.origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
     logging.getLogger(__name__).debug("%s: engine %s, precision %s", model.name, engine, model.precision)
     return model

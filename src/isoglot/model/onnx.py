@@ -55,6 +55,7 @@ class OnnxModel(Model):
     graph       its inputs are `input_ids` and `attention_mask`, its outputs the vectors (N, D), not normalised, and
                 the last states (N, T, H); with a `table`, the inputs are `words`, the tokens' rows, and `mask`
     table       word embeddings (V, H) outside the graph
+    longest     most tokens that the graph has positions for
     """
 
     concurrent = True
@@ -74,8 +75,9 @@ class OnnxModel(Model):
         prompt: str = "",
         prompts: Mapping[str, str] | None = None,
         normalizes: bool = False,
+        longest: int = 1 << 24,
     ) -> None:
-        self.graph, self.table = graph, table
+        self.graph, self.table, self.longest = graph, table, longest
         _ = graph.session  # opened once, and not by each of several threads
         self._pieces = tokenizer if isinstance(tokenizer, pieces.PieceTokenizer) else None
         self._tokenizer = tokenizer
@@ -86,7 +88,7 @@ class OnnxModel(Model):
     def open(cls, folder: Path, settings: Mapping[str, Any]) -> OnnxModel:
         """The model in a folder that `isoglot export` wrote. Raises EncoderError for a damaged one."""
         config = configs.read(folder / "config.json", configs.Backbone)
-        length = configs.read(folder / "sentence_bert_config.json", configs.Length).max_seq_length
+        length = configs.read(folder / layout.LENGTH, configs.Length).max_seq_length
         graph = Graph(folder / layout.GRAPH)
         with ThreadPoolExecutor(1) as pool:  # tokenizer and graph take half of the time each
             opened = pool.submit(lambda: graph.session)
@@ -95,9 +97,23 @@ class OnnxModel(Model):
             if tokenizer is None or not length:
                 raise EncoderError(f"{folder}: its tokenizer is not one that `isoglot export` writes; export it again")
             widths = [output.shape[-1] for output in opened.result().get_outputs()]
-        if settings.get("max_length", length) > length:
-            raise EncoderError(f"{folder}: max_length is at most {length}, got {settings['max_length']}")
-        return cls(graph, tokenizer, dim=int(widths[0]), pad=pad, **{"max_length": length, **settings})
+        try:
+            return cls(
+                graph, tokenizer, dim=int(widths[0]), pad=pad, longest=length, **{"max_length": length, **settings}
+            )
+        except ValueError as error:
+            raise EncoderError(f"{folder}: {error}") from error
+
+    @property
+    def max_length(self) -> int:
+        """Maximum tokens per text, special tokens included; setting more than `longest` raises ValueError."""
+        return self._length
+
+    @max_length.setter
+    def max_length(self, value: int) -> None:
+        if not 2 <= value <= self.longest:
+            raise ValueError(f"max_length must lie between 2 and {self.longest}, got {value}")
+        self._length = value
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text without tokens becomes one padding token."""
@@ -153,6 +169,7 @@ class OnnxModel(Model):
 
     def add_weights(self, checksum: Any) -> None:
         """Update a checksum with the graph and the table."""
+        self._require_unchanged()
         source = self.graph.source
         content = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else digest_of_file(source)
         checksum.update(content.encode())

@@ -32,8 +32,8 @@ def find_ranges(vectors: Any) -> NDArray[np.float32]:
     Save them with `numpy.save`. Raises ValueError for anything but finite vectors, or none.
     """
     table = as_array(vectors)
-    if table.ndim != 2 or not len(table) or table.dtype.kind not in "fiu":
-        raise ValueError(f"calibration needs vectors (N, D), got {quote(vectors)}")
+    if table.ndim != 2 or not len(table) or table.dtype.kind not in "fiu" or len(not_finite(table)):
+        raise ValueError(f"calibration needs finite vectors (N, D), got {quote(vectors)}")
     return np.stack([table.min(axis=0), table.max(axis=0)]).astype(np.float32)
 
 
@@ -76,8 +76,8 @@ def _in_steps(rows: NDArray[Any], kind: str, calibration: Any) -> NDArray[Any]:
     if calibration is None and not len(rows):
         return rows.astype(kind)
     lowest, highest = find_ranges(rows if calibration is None else calibration)
-    if len(lowest) != rows.shape[1] or not (np.isfinite(lowest) & np.isfinite(highest)).all():
-        raise ValueError(f"calibration must be finite vectors of {rows.shape[1]} dimensions, got {len(lowest)}")
+    if len(lowest) != rows.shape[1]:
+        raise ValueError(f"calibration must be vectors of {rows.shape[1]} dimensions, got {len(lowest)}")
     step = (highest - lowest) / np.float32(255)
     steps = (rows - lowest) / np.where(step > 0, step, 1)
     lowest_step = np.iinfo(kind).min

@@ -16,7 +16,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -45,13 +45,13 @@ _PLAIN = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
 _JOINING = (
     "\r\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0600-\u061c\u064b-\u065f\u0670\u06d6-\u06ed\u070f\u0711\u0730-\u074a"
     "\u07a6-\u07b0\u07eb-\u07fd\u093c\u09bc\u09be\u09d7\u0a3c\u0b3c\u0b3e\u0b56\u0b57\u0bbe\u0bd7\u0c56\u0cc2\u0cd5\u0cd6"
-    "\u0d3e\u0d57\u0dca\u0dcf\u0ddf\u0f72\u0f74\u0f80\u0fb5\u0fb7\u102e\u1100-\u11ff\u1b35\u3099\u309a\ua960-\ua97c"
-    "\ud7b0-\ud7fb\U000110ba\U00011127\U0001133e\U00011357\U000114b0\U000114ba\U000114bd\U000115af\U00011930\U0001d165-\U0001d172"
+    "\u0d3e\u0d57\u0dca\u0dcf\u0ddf\u0f72\u0f74\u0f80\u0fb5\u0fb7\u102e\u1100-\u11ff\u1b35\u3099\u309a\u314f-\u3163\ua960-\ua97c"
+    "\ud7b0-\ud7fb\uff9e\uff9f\uffc2-\uffdc\U000110ba\U00011127\U0001133e\U00011357\U000114b0\U000114ba\U000114bd\U000115af\U00011930\U0001d165-\U0001d172"
 )
 # Blocks with other marks: those matter only behind a short character, with which they have fewer than six bytes.
 _MARKS = (
     "\u0800-\u1fff\u200b-\u200f\u2028-\u202f\u2060-\u206f\u20d0-\u20ff\u302a-\u302f\ua66f-\uabff\ufb1e\ufe00-\ufe2f\ufeff"
-    "\uff9e\uff9f\ufff0-\ufffb\U00010000-\U00011fff\U00016af0-\U00016fff\U0001bc9d-\U0001bca3\U0001d165-\U0001e9ff"
+    "\ufff0-\ufffb\U00010000-\U00011fff\U00016af0-\U00016fff\U0001bc9d-\U0001bca3\U0001d165-\U0001e9ff"
     "\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff"
 )
 _SEQUENCE = re.compile(f"[{_JOINING}]|[\\x00-\\x1f\\x21-\\u07ff][{_MARKS}]")
@@ -105,18 +105,19 @@ class PieceTokenizer:
 
     def _rows(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without special tokens but those that it contains."""
-        parts = [self._special.split(text) if "<" in text else [text] for text in texts]
-        plain = [part for split in parts for part in split[::2]]  # between them are special tokens
-        rows: list[list[int]] = self._processor.encode(self._words(plain))
-        if len(rows) == len(texts):
-            return rows
-        ids, out = iter(rows), []
-        for split in parts:
-            row: list[int] = []
-            for place, part in enumerate(split):
-                row += [self._specials[part]] if place % 2 else next(ids)
-            out.append(row)
-        return out
+        parts = [self._split(text) for text in texts]
+        words = self._words([part for split in parts for part in split[::2]])
+        if len(words) == len(texts) and not any("<" in word for word in words):
+            plain: list[list[int]] = self._processor.encode(words)
+            return plain
+        again = map(self._split, words)  # the table makes special tokens, too, such as of fullwidth letters
+        parts = [_fill(split, again, lambda special: [special]) for split in parts]
+        ids = iter(self._processor.encode([part for split in parts for part in split[::2]]))
+        return [_fill(split, ids, lambda special: [self._specials[special]]) for split in parts]
+
+    def _split(self, text: str) -> list[str]:
+        """Parts of a text in turn with the special tokens between them."""
+        return self._special.split(text) if "<" in text else [text]
 
     def _words(self, texts: Sequence[str]) -> list[str]:
         """The texts after the table, with a mark instead of the spaces before each word."""
@@ -156,6 +157,11 @@ class PieceTokenizer:
             checksum.update(f"\0{prompt}".encode("utf-8", "surrogatepass"))
             self._digests[key] = checksum.hexdigest()
         return self._digests[key]
+
+
+def _fill(split: list[str], plain: Iterator[list[Any]], read_special: Callable[[str], list[Any]]) -> list[Any]:
+    """One list of what `plain` has for each text, and `read_special` gives for each special token between them."""
+    return [*chain.from_iterable(read_special(part) if at % 2 else next(plain) for at, part in enumerate(split))]
 
 
 def _compact(state: Mapping[str, Any]) -> bytes:

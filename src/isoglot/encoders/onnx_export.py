@@ -382,7 +382,7 @@ class _Graph:
         return before, after, f"{rows}.frequent_ids", f"{rows}.frequent"
 
     def round_layers(self, ranges: Mapping[str, NDArray[np.float32]]) -> None:
-        """Compute in eight bits what multiplies by these weights, rows the least and greatest (2, D) of its inputs."""
+        """Compute in eight bits what multiplies by these weights, given the least and greatest (2, D) of its inputs."""
         turned = {node.output[0]: node.input[0] for node in self.graph.node if node.op_type == "Transpose"}
         sums = {
             name: (place, node, bias)

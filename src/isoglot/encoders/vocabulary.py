@@ -218,7 +218,7 @@ def find_used(
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
     did or are gone. See `find_needed` for the one exception.
     **WordPiece** takes the longest piece that fits; without others, it is still there and still the longest. But a
-    word is unknown as a whole when nothing fits its rest, and the pieces before this rest are not sums: without them,
+    word is unknown as a whole when nothing fits its rest, and the pieces before this rest are not seen: without them,
     a shorter one could lead to an end. They are found by walking as it does, and needed too.
     **BPE**: see `find_needed`.
     """

@@ -67,11 +67,8 @@ def load(
         raise EncoderError(f"{name}: the engine {engine} can't change {', '.join(of_torch)}; use engine='torch'")
     if on_accelerator and str(device) != "auto":
         raise EncoderError(f"{name}: the engine {engine} computes on the CPU, not on {device}; use engine='torch'")
-    state, modules, saved = (
-        file_state(folder / "modules.json"),
-        layout.read_modules(folder),
-        layout.read_settings(folder),
-    )
+    state = file_state(folder / "modules.json")
+    modules, saved = layout.read_modules(folder), layout.read_settings(folder)
     normalizes = any(module.kind == "Normalize" for module in modules)
     settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}
     with configs.reading(folder):

@@ -55,9 +55,9 @@ def test_wrong_pairs_are_dropped(project):
 
 def test_columns_of_csv_become_a_translation_memory(project):
     with Path("pairs.csv").open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream).writerows([("key", "german", "english"), *((1, b, a) for a, b in WRONG)])
+        csv.writer(stream).writerows([("number", "german", "english"), *((1, b, a) for a, b in WRONG)])
     words = ("filter", "pairs.csv", "-o", "out.tmx", "--model", "model")
-    with pytest.raises(CorpusError, match=r"pairs\.csv:1: .*the columns are key, german, english: .*--columns"):
+    with pytest.raises(CorpusError, match=r"pairs\.csv:1: .*the columns are number, german, english: .*--columns"):
         run(*words)
     run(*words, "--columns", "english=en, german=de", "--threshold", 0)
     assert [group.texts[::-1] for group in read_tmx("out.tmx")] == WRONG

@@ -73,11 +73,7 @@ class SoftContrastive(Objective):
         dropped: Pairs | None = same_meaning(group, key, group, key, batch.slot[first])
         if self.labels != "hard":
             labels = self._teacher(batch, first, second, z.device)
-            dropped = None
-
-            def target(rows: slice) -> Tensor:  # w, whose rows are also its columns
-                return (labels[rows] @ labels.T / self.teacher_temperature).softmax(dim=1)
-
+            target, dropped = self._softmax(labels), None
             if self.value == "kl":  # the cross-entropy of the teacher with itself is the entropy of the target
                 floor = contrast(labels, labels, target, Equation(temperature=self.teacher_temperature))
         equation = Equation(temperature=self.temperature, dropped=dropped)
@@ -96,3 +92,7 @@ class SoftContrastive(Objective):
             return torch.cat([pick(g, first), pick(g, second)], dim=1) / 2**0.5  # products are the means of both sides'
         rank = torch.tensor(self.places)[batch.lang] if self.places else batch.lang
         return pick(g, torch.where(rank[first] <= rank[second], first, second))
+
+    def _softmax(self, labels: Tensor) -> Shares:
+        """w, whose rows are also its columns."""
+        return lambda rows: (labels[rows] @ labels.T / self.teacher_temperature).softmax(dim=1)

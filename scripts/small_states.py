@@ -1,6 +1,6 @@
 """Six layers that give what the twelve of a teacher give, state by state: where isoglot-small begins.
 
-    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--steps 500] [--rate 1e-3] [--seed 1]
+    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--steps 500] [--rate 1e-3] [--device cpu]
 
 Reads base-long, base-questions, base-pairs and base-groups.jsonl in OUTPUT, which scripts/base_texts.py writes, and
 writes there the model STUDENT: layers 1, 2, 4, 6, 10 and 12 of START, which is TEACHER in eight bits, with its word
@@ -15,8 +15,7 @@ layers of attention are not compared.
 
 With RANK and WORLD_SIZE in the environment, several processes train together, each on its part of a step's text. The
 rate falls to zero over the steps. A run that was stopped goes on from STUDENT.pt, which is written every 20 steps; one
-whose errors rise again ends with an error. On an accelerator a step has ten
-times the text.
+whose errors rise again ends with an error. On an accelerator a step has ten times the text.
 """
 
 from __future__ import annotations

@@ -187,14 +187,14 @@ class Seen:
         """Add distinct values, each at the first free place from its own on; returns which are new."""
         table, mask = self._table, np.uint64(len(self._table) - 1)
         new = np.zeros(len(values), dtype=bool)
-        rest = np.arange(len(values))
+        unplaced = np.arange(len(values))
         place = (values ^ (values >> np.uint64(32))) & mask
-        while len(rest):
-            wanted, at = values[rest], place[rest]
+        while len(unplaced):
+            wanted, at = values[unplaced], place[unplaced]
             free = table[at] == 0
             table[at[free]] = wanted[free]  # of several values for one place, the last one is stored
             placed = free & (table[at] == wanted)
-            new[rest[placed]] = True
-            rest = rest[table[at] != wanted]
-            place[rest] = (place[rest] + np.uint64(1)) & mask
+            new[unplaced[placed]] = True
+            unplaced = unplaced[table[at] != wanted]
+            place[unplaced] = (place[unplaced] + np.uint64(1)) & mask
         return new

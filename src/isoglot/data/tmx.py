@@ -50,15 +50,17 @@ def tmx_writer(path: str | Path, *, source: str = ALL) -> Iterator[Callable[[Pro
             if name != "tuid":
                 stream.write(f"<prop type={quoteattr(name)}>{escape(_clean(value))}</prop>")
         for code, text in sentences:
-            stream.write(
-                f"<tuv xml:lang={quoteattr(tag(canonical(code)) or UNKNOWN)}><seg>{escape(_clean(text))}</seg></tuv>"
-            )
+            stream.write(f"<tuv xml:lang={quoteattr(_tag(code))}><seg>{escape(_clean(text))}</seg></tuv>")
         stream.write("</tu>\n")
 
     with atomic_write(Path(path)) as stream:
-        stream.write(_HEADER.format(source=quoteattr(source if source == ALL else tag(canonical(source)) or UNKNOWN)))
+        stream.write(_HEADER.format(source=quoteattr(source if source == ALL else _tag(source))))
         yield write
         stream.write("</body>\n</tmx>\n")
+
+
+def _tag(code: str) -> str:
+    return tag(canonical(code)) or UNKNOWN
 
 
 def _clean(text: str) -> str:

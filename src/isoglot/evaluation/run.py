@@ -134,8 +134,7 @@ def plan(
     """Each task once, in order, with its languages: those passed, or else the union over all mentions of the task.
 
     A suite mentions its own languages, or all (none); a task named by itself, all. Tasks on data `in_memory` follow
-    with theirs. Raises `EvaluationError` for an
-    unknown name, for two different tasks of one name, and for no names.
+    with theirs. Raises `EvaluationError` for an unknown name, for two different tasks of one name, and for no names.
     """
     if not tasks and not in_memory:
         raise EvaluationError("no tasks; pass names that `isoglot tasks` lists")

@@ -213,11 +213,9 @@ def _margins(vectors: Floats, first: Ids, other: Ids, margin: Margin, k: int, de
     equal = np.intersect1d(sources, targets, return_indices=True)[1:]  # a text is as near to itself as a translation
     forward = np.concatenate([source, equal[0]]) * len(y) + np.concatenate([target, equal[1]])
     backward = forward % len(y) * len(x) + forward // len(y)
-    source_means = _average_others(x, y, near.forward_scores, near.forward_ids, np.unique(forward), k, device)[source]
-    target_means = _average_others(y, x, near.backward_scores, near.backward_ids, np.unique(backward), k, device)[
-        target
-    ]
-    return np.asarray(MARGINS[margin](cosine, (source_means + target_means) / 2))
+    source_means = _average_others(x, y, near.forward_scores, near.forward_ids, np.unique(forward), k, device)
+    target_means = _average_others(y, x, near.backward_scores, near.backward_ids, np.unique(backward), k, device)
+    return np.asarray(MARGINS[margin](cosine, (source_means[source] + target_means[target]) / 2))
 
 
 def _average_others(x: Floats, y: Floats, scores: Floats, ids: Ids, translations: Ids, k: int, device: str) -> Doubles:

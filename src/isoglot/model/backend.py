@@ -206,8 +206,8 @@ class Backend:
         """
         if not self.origin:
             raise EncoderError(f"{self.name or 'the model'} has no folder to be opened from; pass isoglot.load(folder)")
-        own = {"prompt": self.prompt, "prompts": self.prompts, "max_length": self.max_length}
-        encoder = torch_half("encoders").load(self.origin, device="cpu", **own)
+        settings = {"prompt": self.prompt, "prompts": self.prompts, "max_length": self.max_length}
+        encoder = torch_half("encoders").load(self.origin, device="cpu", **settings)
         self._require_unchanged()
         return encoder
 

@@ -164,7 +164,7 @@ class Ranks(OneRank):
         self.sent: list[Callable[[], None]] = []
 
     def exchange(self, *numbers: int) -> list[tuple[int, ...]]:
-        """See `exchange` of this module."""
+        """The numbers of each rank, in one message between the hosts."""
         return exchange(*numbers)
 
     def gather(self, batch: Batch, vectors: Tensor, sizes: Sequence[int]) -> tuple[Batch, Tensor]:

@@ -53,7 +53,11 @@ def select_languages(
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
     is_whole = cache(lambda codes: all(matches(code, wanted) for code in codes))
+    whole: tuple[str, ...] = ()  # readers give the groups of a file one tuple, so most need no look-up
     for group in groups:
+        if group.langs is whole and not group.hard_langs:
+            yield group
+            continue
         reduced = group
         if not is_whole(group.langs + group.hard_langs):
             texts, langs = _match(group.texts, group.langs, wanted)
@@ -62,6 +66,8 @@ def select_languages(
         if len(reduced.texts) < min(2, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
+        if reduced is group and len(group.texts) >= 2:
+            whole = group.langs
         counts["shortened"] += len(reduced.texts) < len(group.texts)
         yield reduced
 

@@ -3,7 +3,7 @@
 import pytest
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.languages import canonical, canonical_list, header_languages, is_language, matches, tag
+from isoglot.data.languages import among, canonical, canonical_list, header_languages, is_language, matches, tag
 
 SAME = {
     "deu": "de deu ger DE deu_Latn de-AT de-1996", "zho": "zh zho chi cmn",
@@ -78,6 +78,19 @@ def test_a_code_without_script_stands_for_all_its_scripts():
     assert matches("zho", {"zho"})
     assert not matches("zho", {"zho_Hant"})
     assert not matches("zho_Hans", {"zho_Hant", "yue"})
+
+
+@pytest.mark.parametrize(
+    "code, asked, is_among",
+    [
+        *(("zho_Hant", "zho_Hant", True), ("zho_Hant", "zh", True), ("cmn", "zho_Hant", True)),
+        *(("zho_Hans", "zho_Hant", False), ("zh-TW", "zh-CN", False)),
+        # The usual script is one of two here, too, although `canonical` drops it.
+        *(("kas_Arab", "kas_Deva", False), ("kas_Deva", "kas_Arab", False), ("srp", "srp_Latn", True)),
+    ],
+)
+def test_a_language_in_another_script_is_not_among_those_asked_for(code, asked, is_among):
+    assert among(code, ["deu", asked]) == is_among
 
 
 WIKIPEDIAS = {

@@ -50,6 +50,7 @@ WIKIPEDIAS = {
 _WHOLE = {**WIKIPEDIAS, "isv": "isv", "tok": "tok"}
 _ALWAYS_WITH_SCRIPT = {"zho"}
 _PART_OF_USUAL = {("kor", "Hang")}
+_SCRIPT = re.compile("[-_][A-Za-z]{4}(?![A-Za-z])")
 # Valid codes that mean something else as the name of a column.
 _NOT_MEANT = {"src", "tgt", "trg"}
 
@@ -111,13 +112,22 @@ def matches(code: str, wanted: Collection[str]) -> bool:
 def among(code: str, languages: Sequence[str]) -> bool:
     """Whether the code that a test set uses names one of `languages`; without any, every one does.
 
-    A test set that names no script (`cmn`) answers for all of them (`zho_Hans`). Raises `CorpusError` for a language
-    that does not exist and that the test set does not use either.
+    One that names no script (`cmn`) answers for all of them (`zho_Hans`, `zho_Hant`), on either side. Raises
+    `CorpusError` for a language that does not exist and that the test set does not use either.
     """
     if not languages or code in languages:
         return True
-    wanted = canonical_list(languages)
-    return is_language(code) and matches(canonical(code), {*wanted, *(name.partition("_")[0] for name in wanted)})
+    wanted = [*map(_base_and_script, languages)]
+    if not is_language(code):
+        return False
+    base, script = _base_and_script(code)
+    return any(one == base and (other == script or not other or not script) for one, other in wanted)
+
+
+def _base_and_script(code: str) -> tuple[str, str]:
+    """The language and the script of a code, `usual` for a usual one (`srp_Cyrl`), which `canonical` drops."""
+    base, _, script = canonical(code).partition("_")
+    return base, script or ("usual" if _SCRIPT.search(code) else "")
 
 
 def _language_code(code: str) -> str | None:

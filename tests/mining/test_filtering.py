@@ -122,6 +122,15 @@ def test_a_number_below_the_minimum_is_rejected_and_not_read_as_nothing_to_judge
         filter_pairs(Table(), pairs(5), **settings)
 
 
+@pytest.mark.parametrize("count", [20, 21, 29, 30, 41])
+def test_the_last_pair_is_compared_with_as_many_as_the_others(count):
+    """A block of its own for the last pair left it nothing to be compared with."""
+    groups = pairs(count, {count - 1})
+    found = filter_pairs(Table(), groups, block=40)
+    assert found.dropped == groups[-1:]
+    assert found.counts == {"eng-deu": Counter(kept=count - 1, dropped=1)}
+
+
 def test_a_file_is_filtered_in_blocks(tmp_path):
     path, model, seen = tmp_path / "a.tsv", Table(), []
     path.write_text("en\tde\n" + "".join("\t".join(group.texts) + "\n" for group in pairs(60, {7, 33})))

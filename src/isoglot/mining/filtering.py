@@ -129,7 +129,8 @@ def judge(
     margin     margin of a pair: "ratio", "distance", or "absolute" (the cosine itself)
     threshold  minimum score; None: 1 for ratio, 0 for distance
     k          number of neighbours per sentence
-    block      number of sentences per block that are compared with each other. They are in memory, with their vectors
+    block      number of sentences per block that are compared with each other. They are in memory, with their vectors;
+               the last block has up to half more
     counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, because there is nothing
                to compare them with), by pair of languages
 
@@ -165,16 +166,18 @@ def _split(
 
 
 def _blocks(groups: Iterable[Group], size: int) -> Iterator[list[Group]]:
-    """The groups in lists of about `block` sentences."""
-    block, sentences = list[Group](), 0
+    """The groups in lists of about `size` sentences; what is less than half of that at the end is in the last one."""
+    ready, block, sentences = list[Group](), list[Group](), 0
     for group in groups:
         block.append(group)
         sentences += len(group.texts)
+        if ready and 2 * sentences >= size:
+            yield ready
+            ready = []
         if sentences >= size:
-            yield block
-            block, sentences = [], 0
-    if block:
-        yield block
+            ready, block, sentences = block, [], 0
+    if ready or block:
+        yield ready + block
 
 
 def _part(group: Group, is_in: list[bool]) -> Group:

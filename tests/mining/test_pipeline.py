@@ -18,8 +18,8 @@ from isoglot.index import read_sentences
 from isoglot.mining import Computation, Filters, Output
 from isoglot.mining.formats import format_of
 from isoglot.scale import Cluster
+from isoglot.search import approximate, others, tune
 from isoglot.search import mine as mine_vectors
-from isoglot.search import tune
 
 GERMAN = [f"das {number}" for number in range(30)]
 ENGLISH = [f"the {number}" for number in reversed(range(30))]
@@ -51,6 +51,21 @@ def test_lists_give_named_tuples(pairs, vectors):
         pairs[len(pairs)]
     again = pickle.loads(pickle.dumps(pairs[1]))
     assert (again, again.source_id) == (pairs[1], pairs[1].source_id)
+
+
+def test_the_reported_recall_within_a_side_is_that_of_the_others():
+    """Each row finds itself, which made up a fifth of the neighbours counted."""
+    pytest.importorskip("faiss", reason="FAISS is not installed")
+    vectors, lines = np.random.default_rng(0).standard_normal((900, 16), np.float32), []
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit @ unit.T - 9 * np.eye(900)
+    nearest = np.argsort(-cosines, axis=1)[:, :4]
+    found = others(approximate(vectors, vectors, 5, index="ivf", probes=1)).forward_ids
+    shares = [len({*a} & {*b}) / 4 for a, b in zip(nearest.tolist(), found.tolist(), strict=True)]
+    texts, computation = [*map(str, range(900))], Computation(index="ivf", probes=1)
+    isoglot.mine(None, texts, vectors=vectors, computation=computation, report=lines.append)
+    (line,) = (line for line in lines if "recall" in line)
+    assert float(line.partition("recall ")[2].partition("%")[0]) / 100 == pytest.approx(np.mean(shares), abs=1e-4)
 
 
 def test_lists_and_files_give_the_same_pairs(toy_static, tmp_path):

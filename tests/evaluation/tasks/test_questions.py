@@ -39,6 +39,20 @@ def folder_of(root, gold, *, questions, paragraphs):
     return root
 
 
+@pytest.mark.parametrize("name", ["qrels/{}.jsonl", "qrels/{}-00000-of-00001.jsonl.gz", "qrels-{}.jsonl"])
+def test_of_several_splits_of_the_relevance_test_is_read(tmp_path, name):
+    """MTEB publishes `train`, `dev` and `test` beside each other; read together they are another task."""
+    texts = [str(number) for number in range(9)]
+    place = folder_of(tmp_path, {}, questions=texts, paragraphs=texts) / "questions" / "deu"
+    (place / "qrels" / "test.tsv").unlink()
+    own = {"dev": range(2), "train": range(2, 8), "test": range(5, 9)}
+    for split, count in (("train", 6), ("dev", 2), ("test", 4)):
+        rows = ({"query-id": f"q{row}", "corpus-id": f"d{row}", "score": 1} for row in own[split])
+        write(place / name.format(split), lines(*rows))
+        (score,) = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)["retrieval/questions-own", "deu"][:1]
+        assert score.n == count
+
+
 def by_text(texts):
     return np.array([random_vector(text) for text in texts])
 

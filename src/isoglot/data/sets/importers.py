@@ -282,6 +282,7 @@ def _bucc_pairs(paths: Sequence[Path], column: int) -> Iterator[Row]:
 # the identifiers of a question and of a paragraph as texts and the paragraph's relevance as label.
 
 _QA_DEV = ("fra", "ind", "mar", "por")
+_SCORED = ("test", "dev")  # splits of the relevance, the first by preference
 
 
 def _qa_retrieval(data: Path) -> Iterator[Parts]:
@@ -303,7 +304,8 @@ def _own_questions(data: Path) -> Iterator[Parts]:
     """The user's sets in the layout of MTEB and BEIR, in `questions/<language>/` or `questions/<a>-<b>/`.
 
     That is `corpus`, `queries` and `qrels` as JSON lines or Parquet, alone, in shards or in a folder of that name; or
-    the relevance as a table with a header, `qrels.tsv`, `qrels/test.tsv` or `qrels/dev.tsv`.
+    the relevance as a table with a header, `qrels.tsv`, `qrels/test.tsv` or `qrels/dev.tsv`. Of several splits of the
+    relevance `test` is read, else `dev`.
     """
     parts: list[Part] = []
     for folder in sorted(filter(Path.is_dir, (data / "questions").glob("*"))):
@@ -314,13 +316,14 @@ def _own_questions(data: Path) -> Iterator[Parts]:
 
 
 def _beir(folder: Path, name: str) -> list[Path]:
-    tables = [_find(folder, ("", name), f"{stem}.tsv") for stem in (name, "test", "dev")] if name == "qrels" else []
+    tables = [_find(folder, ("", name), f"{stem}.tsv") for stem in (name, *_SCORED)] if name == "qrels" else []
     if table := next(filter(None, tables), None):
         return [table]
     paths = [path for pattern in (f"{name}.*", f"{name}-*", f"{name}/*") for path in sorted(folder.glob(pattern))]
     if not (shards := [path for path in paths if re.fullmatch(rf".*\.(?:jsonl{_PACKED}|parquet)", path.name)]):
         raise CorpusError(f"has no {name}.jsonl (or .parquet); add that file", file=folder)
-    return shards
+    splits = ([path for path in shards if re.match(rf"(?:qrels[-.])?{split}\b", path.name)] for split in _SCORED)
+    return next(filter(None, splits), shards) if name == "qrels" else shards
 
 
 def _list_questions(

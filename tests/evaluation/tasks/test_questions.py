@@ -39,6 +39,21 @@ def folder_of(root, gold, *, questions, paragraphs):
     return root
 
 
+@pytest.mark.parametrize(
+    ("languages", "subsets"),
+    [
+        *(("", "bem-eng deu eng fon-fra"), ("eng", "eng"), ("deu eng", "deu eng"), ("bem", "bem-eng")),
+        *(("fra", ""), ("fon fra", "fon-fra"), ("deu fra", "deu")),
+    ],
+)
+def test_a_pair_belongs_to_the_languages_of_both_sides(tmp_path, languages, subsets):
+    """English questions are not those in Bemba whose paragraphs are in English."""
+    for code in ("bem-eng", "deu", "eng", "fon-fra"):
+        write(tmp_path / f"{code}.questions.jsonl", lines({"id": "q", "text": "a", "gold": ["p"]}))
+        write(tmp_path / f"{code}.paragraphs.jsonl", lines({"id": "p", "text": "b"}))
+    assert [*TASKS["retrieval/questions"].subsets(tmp_path, languages=languages.split())] == subsets.split()
+
+
 @pytest.mark.parametrize("name", ["qrels/{}.jsonl", "qrels/{}-00000-of-00001.jsonl.gz", "qrels-{}.jsonl"])
 def test_of_several_splits_of_the_relevance_test_is_read(tmp_path, name):
     """MTEB publishes `train`, `dev` and `test` beside each other; read together they are another task."""

@@ -59,7 +59,8 @@ class Questions(SetTask):
         subsets: dict[str, dict[str, Source]] = {}
         for (split, name), source in sources(self.name, self.reads, data).items():
             subset, _, kind = name.rpartition(".")
-            if split == self.split and any(among(code, languages) for code in subset.split("-")):
+            codes = {*subset.split("-")} - {"eng"} or {"eng"}  # as of other pairs, English need not be requested
+            if split == self.split and all(among(code, languages) for code in codes):
                 subsets.setdefault(subset, {})[kind] = source
         return subsets
 

@@ -74,6 +74,16 @@ def test_shards_in_any_order_write_the_bytes_of_one_run(model, files, tmp_path, 
     assert encode_shards(model, files, tmp_path / "out", lines=10) == merged
 
 
+def test_vectors_of_a_job_that_failed_are_missed(model, files, tmp_path):
+    """Without them all later rows belonged to other lines."""
+    for number in (1, 3):
+        encode_shards(model, files, tmp_path / "out", lines=10, shard=(number, 3))
+    with pytest.raises(EncoderError, match="out: has 4 of 6 pieces"):
+        neighbours_shards(tmp_path / "out", tmp_path / "out", 1)
+    encode_shards(model, files, tmp_path / "out", lines=10, shard=(2, 3))
+    assert len(open_shards(tmp_path / "out")) == 2 * len(LINES)
+
+
 def test_shards_that_start_at_once_or_fail(model, files, tmp_path, monkeypatch):
     """One whose first look finds an empty folder sees the note then."""
     out = tmp_path / "out"

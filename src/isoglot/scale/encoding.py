@@ -64,8 +64,8 @@ def encode_shards(
     settings = {name: value for name, value in (settings or {}).items() if value is not None}
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
-    pieces = list(_pieces(inputs, output, lines))
-    pieces = pieces[select_range(len(pieces), shard or (1, 1))]
+    every = list(_pieces(inputs, output, lines))
+    pieces = every[select_range(len(every), shard or (1, 1))]
     try:
         precision = _check_settings(model, settings, cluster)
         weights = digest_of(find(model))
@@ -73,7 +73,7 @@ def encode_shards(
             "model": model, "weights": weights, "settings": settings, "precision": precision,
             "inputs": [(path.name, digest(path)) for path in inputs], "lines": lines,
         }  # fmt: skip
-        _claim(output, made_of)
+        _claim(output, made_of, pieces=len(every))
         missing = [piece for piece in pieces if not piece[2].exists()]
         name = str(Path(model).resolve()) if Path(model).is_dir() else model
         shared = (name, weights, {**settings, "precision": precision}, cluster)
@@ -122,8 +122,8 @@ def _split(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     return opening, {name: value for name, value in settings.items() if name not in _OPENING}
 
 
-def _claim(folder: Path, made_of: dict[str, Any]) -> None:
-    """Record the origin of the vectors in the folder, or raise if it contains other vectors."""
+def _claim(folder: Path, made_of: dict[str, Any], *, pieces: int) -> None:
+    """Record the origin of the vectors in the folder, and how many pieces they are, or raise if it contains others."""
     note = folder / NOTE
     # Looked for before the record is read: another job, which may be making both now, writes the record first.
     has_vectors = any(folder.glob("*.npy"))
@@ -135,7 +135,7 @@ def _claim(folder: Path, made_of: dict[str, Any]) -> None:
     elif has_vectors:
         raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
     else:
-        write_record(note, made_of)
+        write_record(note, {**made_of, "pieces": pieces})
 
 
 def _encode_piece(

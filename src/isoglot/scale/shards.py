@@ -60,7 +60,8 @@ def open_shards(source: Path | Sequence[Path]) -> Shards:
     """Vectors in one `.npy` file, in several files in their order, or in those of a folder: in the order of the texts
     that `encode_shards` made them of, else sorted by name.
 
-    Raises `EncoderError` if there are none, if one is not a table of numbers, and if their widths differ.
+    Raises `EncoderError` if there are none, if a piece of `encode_shards` is missing, if one is not a table of numbers,
+    and if their widths differ.
     """
     names = [source] if isinstance(source, Path) else list(source)
     files = _list_files(source) if isinstance(source, Path) and source.is_dir() else names
@@ -83,9 +84,13 @@ def select_range(total: int, shard: tuple[int, int]) -> slice:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    inputs = (read_record(folder / NOTE) or {}).get("inputs", ())
-    places = {without_compression(name): place for place, (name, _) in enumerate(inputs)}
-    return sorted(folder.glob("*.npy"), key=lambda file: (places.get(file.stem.rpartition("-")[0], 0), file.name))
+    record = read_record(folder / NOTE) or {}
+    places = {without_compression(name): place for place, (name, _) in enumerate(record.get("inputs", ()))}
+    files = folder.glob("*.npy")
+    ordered = sorted(files, key=lambda file: (places.get(file.stem.rpartition("-")[0], 0), file.name))
+    if ordered and len(ordered) != (pieces := record.get("pieces", len(ordered))):
+        raise EncoderError(f"{folder}: has {len(ordered)} of {pieces} pieces; complete it by the call that began it")
+    return ordered
 
 
 def _map(file: Path) -> NDArray[Any]:

@@ -132,6 +132,15 @@ def test_a_known_pair_that_was_left_out_counts_once(vectors):
         assert isoglot.mine(None, german, ENGLISH, vectors=vectors, gold=gold).quality.recall == 0.5
 
 
+def test_known_pairs_of_one_side_count_once_in_both_directions():
+    """Of those that were left out, too; the other pairs are pairs of rows, lower one first."""
+    vectors = np.repeat(np.random.default_rng(0).standard_normal((3, 8), np.float32), 2, axis=0)
+    gold, texts = [(0, 1), (2, 3), (4, 5)], ["a", "b", "c", "d", " ", "f"]
+    for known in (gold, gold + [(b, a) for a, b in gold]):
+        quality = isoglot.mine(None, texts, vectors=vectors, k=2, gold=known).quality
+        assert (quality.precision, quality.recall) == (1, pytest.approx(2 / 3))
+
+
 def test_pairs_above_a_lower_threshold_have_that_they_were_cut_at(vectors):
     pairs = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, threshold=1.1)
     assert [pairs.above(threshold).threshold for threshold in (0.5, 1.2)] == [1.1, 1.2]

@@ -258,7 +258,8 @@ def read_gold(pairs: Any, x: Side, y: Side) -> Gold:
                 raise _wrong_gold(pairs, at, cell, _describe_ids(side))
         a, b = (ABSENT if place is None else place for place in places)
         if ABSENT in (a, b):
-            a = b = absent.setdefault(tuple(map(str, cells)), -1 - len(absent))
+            names = map(str, cells)
+            a = b = absent.setdefault(tuple(sorted(names) if x is y else names), -1 - len(absent))  # (a, b) is (b, a)
         gold.append((a, b))
     return gold
 

@@ -118,9 +118,7 @@ def among(code: str, languages: Sequence[str]) -> bool:
     if not languages or code in languages:
         return True
     wanted = [*map(_base_and_script, languages)]
-    if not is_language(code):
-        return False
-    base, script = _base_and_script(code)
+    base, script = _base_and_script(code) if is_language(code) else ("", "")
     return any(one == base and (other == script or not other or not script) for one, other in wanted)
 
 

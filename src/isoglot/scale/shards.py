@@ -86,11 +86,10 @@ def select_range(total: int, shard: tuple[int, int]) -> slice:
 def _list_files(folder: Path) -> list[Path]:
     record = read_record(folder / NOTE) or {}
     places = {without_compression(name): place for place, (name, _) in enumerate(record.get("inputs", ()))}
-    files = folder.glob("*.npy")
-    ordered = sorted(files, key=lambda file: (places.get(file.stem.rpartition("-")[0], 0), file.name))
-    if ordered and len(ordered) != (pieces := record.get("pieces", len(ordered))):
-        raise EncoderError(f"{folder}: has {len(ordered)} of {pieces} pieces; complete it by the call that began it")
-    return ordered
+    files = sorted(folder.glob("*.npy"), key=lambda file: (places.get(file.stem.rpartition("-")[0], 0), file.name))
+    if files and len(files) != (pieces := record.get("pieces", len(files))):
+        raise EncoderError(f"{folder}: has {len(files)} of {pieces} pieces; complete it by the call that began it")
+    return files
 
 
 def _map(file: Path) -> NDArray[Any]:

@@ -325,8 +325,7 @@ class WithLayer(Encoder):
             raise ValueError(f"the layer takes {layer.dim} dimensions and the encoder gives {encoder.dim}")
         self.own, self.layer = encoder, layer
         self.dim, self.pads, self.concurrent = layer.out, encoder.pads, encoder.concurrent
-        self.name = encoder.name
-        self.card = encoder.card and encoder.card.derive(encoder.name)
+        self.name, self.card = encoder.name, encoder.card and encoder.card.derive(encoder.name)
         self.train(encoder.training)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:

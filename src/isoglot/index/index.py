@@ -540,8 +540,6 @@ class Index:
             vectors = encode_queries(self.model, vectors, self.origin)
         if vectors.ndim != 2 or vectors.shape[1] != self.origin.dim:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {vectors.shape}")
-        if len(bad := not_finite(np.asarray(vectors, np.float32))):
-            raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
         table = np.ascontiguousarray(normalized(vectors))
         place = str(self._model.device) if isinstance(self._model, Model) else self._device
         while True:

@@ -53,6 +53,16 @@ def test_every_sentence_is_its_own_best_hit(index):
     assert index.languages() == {"deu": len(SENTENCES) // 2, "eng": -(-len(SENTENCES) // 2)}
 
 
+def test_a_model_whose_settings_were_changed_is_another_one(index):
+    hits, model = index.search(SENTENCES[1]), index.model
+    model.prompt = "The "
+    for call in (index.search, lambda text: index.add([text])):
+        with pytest.raises(SearchError, match="is not the model of this index"):
+            call(SENTENCES[1])
+    model.prompt = ""
+    assert index.search(SENTENCES[1]) == hits
+
+
 @pytest.mark.parametrize("kind", ["x", 5])
 def test_a_kind_that_cannot_be_adds_nothing(index, kind):
     size = len(index)

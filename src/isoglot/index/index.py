@@ -95,7 +95,8 @@ class Index:
         if not isinstance(store, Store):
             raise TypeError("make an index with Index.build(model, sentences), or open one with Index.open(folder)")
         self.folder, self.origin, self.store = store.folder, store.origin, store
-        self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
+        self._model, self._device, self._loading = model, device, threading.Lock()
+        self._verified: tuple[str, int, str] | None = None  # settings of the model, which may be changed
         self._adding = threading.Lock()  # for threads, which wait; `exclusive` rejects another process
         self._storage = Memory(store.origin.dim) if store.folder is None else Folder(store.folder, store.origin.dim)
         self._scale: tuple[View, Scale] | None = None
@@ -260,15 +261,17 @@ class Index:
 
     @property
     def model(self) -> Model:
-        """Its encoder, loaded when it is first needed. Raises `SearchError` if the index was built with another one."""
+        """Its encoder, loaded when it is first needed. Raises `SearchError` if the index was built with another one, or
+        with another prompt, maximum length or pooling.
+        """
         with self._loading:
-            if not isinstance(self._model, Model):
-                name = None if self._model is None else str(self._model)
-                self._model = self.origin.load(name, device=self._device)
-            elif not self._verified:
-                self.origin.require(self._model, "this encoder")
-            self._verified = True
-            return self._model
+            given = self._model
+            model = given if isinstance(given, Model) else self.origin.load(given and str(given), device=self._device)
+            settings = model.prompt, model.max_length, model.pooling
+            if model is given and settings != self._verified:
+                self.origin.require(model, "this encoder")
+            self._model, self._verified = model, settings
+            return model
 
     @check_arguments(sentences="pass a list of sentences")
     def add(

@@ -64,8 +64,8 @@ def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Ite
     if form == "tmx":
         yield from ((group.key, _versions(group.texts, group.langs)) for group in read_tmx(path, keep_ids=True))
     elif form in formats.PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
-        sides = codes if len(codes) == 2 else None
-        groups = read(form, path) if form in formats.PAIRS else read_moses(path, languages=sides)
+        sides: dict[str, Any] = {"languages": codes} if len(codes) == 2 and form != "xliff" else {}
+        groups = read(form, path, **sides) if form in formats.PAIRS else read_moses(path, **sides)
         yield from ((None, _versions(group.texts, group.langs)) for group in groups)
     elif form in formats.TABLES:
         yield from _table(path, codes, columns)

@@ -20,9 +20,8 @@ def open_model(model: Model | str | Path | None) -> Model:
 
 def stored_name(model: Model) -> str:
     """`Model.origin` for a package to store. Raises EncoderError if another model would be opened from there."""
-    if model.origin:
-        again = load(model.origin)
-        if (source_identity(again), {**again.prompts}) != (source_identity(model), {**model.prompts}):
-            problem = "would be stored, and opens without what was set when the model was opened, or since"
-            raise EncoderError(f"{model.origin}: {problem}; save the model, and pass its folder")
+    copy = load(model.origin) if model.origin else model
+    if copy is not model and (source_identity(copy), {**copy.prompts}) != (source_identity(model), {**model.prompts}):
+        problem = "would be stored, and opens without what was set when the model was opened, or since"
+        raise EncoderError(f"{model.origin}: {problem}; save the model, and pass its folder")
     return model.origin

@@ -221,7 +221,7 @@ def find_used(
     **BPE**: see `find_needed`.
     """
     model = json.loads(tokenizer.to_str())["model"]
-    unknown = model["vocab"].get(model["unk_token"]) if model["type"] == "WordPiece" else None
+    unknown: Any = model["vocab"].get(model["unk_token"]) if model["type"] == "WordPiece" else None
     counts = np.zeros(1 + max(tokenizer.get_vocab().values(), default=0), np.int64)
     words, total = Counter[str](), 0
     stream, first = iter(texts), 0

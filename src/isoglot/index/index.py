@@ -95,9 +95,9 @@ class Index:
         if not isinstance(store, Store):
             raise TypeError("make an index with Index.build(model, sentences), or open one with Index.open(folder)")
         self.folder, self.origin, self.store = store.folder, store.origin, store
-        self._model, self._device, self._loading = model, device, threading.Lock()
+        self._model, self._device = str(model) if isinstance(model, Path) else model, device
         self._verified: tuple[str, int, str] | None = None  # settings of the model, which may be changed
-        self._adding = threading.Lock()  # for threads, which wait; `exclusive` rejects another process
+        self._loading, self._adding = threading.Lock(), threading.Lock()  # another process that adds is rejected
         self._storage = Memory(store.origin.dim) if store.folder is None else Folder(store.folder, store.origin.dim)
         self._scale: tuple[View, Scale] | None = None
         self._coding: structures.Coding | None = None
@@ -266,7 +266,7 @@ class Index:
         """
         with self._loading:
             given = self._model
-            model = given if isinstance(given, Model) else self.origin.load(given and str(given), device=self._device)
+            model = given if isinstance(given, Model) else self.origin.load(given, device=self._device)
             settings = model.prompt, model.max_length, model.pooling
             if model is given and settings != self._verified:
                 self.origin.require(model, "this encoder")

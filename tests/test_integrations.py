@@ -17,6 +17,7 @@ import pytest
 
 import isoglot
 from conftest import SENTENCES, build_transformer
+from isoglot.integrations import stored_name
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "integrations.md"
@@ -98,6 +99,22 @@ def test_llama_index(model):
     close(adapter.get_query_embedding(SENTENCES[0]), model.encode_query(SENTENCES[0]))
     close(asyncio.run(adapter.aget_query_embedding(SENTENCES[0])), model.encode_query(SENTENCES[0]))
     assert adapter.model_name == model.origin
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnx"])
+def test_the_name_that_packages_store_opens_the_same_model(model, engine, tmp_path):
+    """What is opened with other settings, or changed since, would be another model in the stored pipeline or table."""
+    model.save(tmp_path / "graph", weights="onnx")
+    folder = tmp_path / "graph"
+    assert stored_name(isoglot.load(folder, engine=engine)) == str(folder)
+    for settings in ({"prompt": "q: "}, {"max_length": 7}):
+        with pytest.raises(isoglot.IsoglotError, match="save the model, and pass its folder"):
+            stored_name(isoglot.load(folder, engine=engine, **settings))
+    changed = isoglot.load(folder, engine=engine)
+    changed.prompts = {"query": "q: "}
+    with pytest.raises(isoglot.IsoglotError, match="save the model"):
+        stored_name(changed)
+    assert stored_name(build_transformer()) == ""
 
 
 def test_haystack_stores_the_name_of_the_model(model):

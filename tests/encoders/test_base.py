@@ -76,6 +76,8 @@ def test_similarity_of_texts_and_vectors(encoder):
     assert encoder.similarity(SENTENCES[0], 3 * torch.from_numpy(rows)) == pytest.approx(cosines[:1], abs=1e-5)
     assert encoder.similarity(rows[0], list(torch.from_numpy(rows))).shape == (1, len(SENTENCES))
     assert encoder.similarity([], SENTENCES).shape == (0, len(SENTENCES))
+    for scale in (1e-60, 1e60):  # beyond float32
+        np.testing.assert_allclose(encoder.similarity(scale * rows.astype(np.float64), rows), cosines, atol=1e-5)
     for wrong in (5, None, [None], {"a": 1}, b"a", ["a", None], [[1.0], [1.0, 2.0]], pd.DataFrame({"a": ["b"]})):
         with pytest.raises(TypeError, match=r"\(N, D\)"):
             encoder.similarity(wrong, SENTENCES)

@@ -213,6 +213,18 @@ def test_the_key_of_kept_vectors_knows_layer_and_pooling(toy_transformer):
     assert len({encoder.identity() for encoder in cases}) == 4
 
 
+def test_settings_that_were_changed_are_those_of_the_encoder_inside(toy_transformer, tmp_path):
+    encoder = WithLayer(toy_transformer(), flow(16))
+    before = encoder.encode(SENTENCES)
+    encoder.prompts, encoder.pooling, encoder.normalizes = {"query": "the "}, "max", True
+    expected = encoder.encode(SENTENCES, prompt_name="query")
+    assert np.abs(encoder.encode(SENTENCES, normalize_embeddings=False) - before).max() > 0.01
+    encoder.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert (again.prompts, again.pooling, again.normalizes) == ({"query": "the "}, "max", True)
+    np.testing.assert_allclose(again.encode(SENTENCES, prompt_name="query"), expected, atol=1e-5)
+
+
 def test_a_layer_must_fit(toy_static, tmp_path):
     with pytest.raises(ValueError, match="takes 9 dimensions and the encoder gives 8"):
         WithLayer(toy_static, flow(9))

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
+import isoglot
 from conftest import SENTENCES, build_tokenizer, open_elsewhere
 from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
@@ -94,6 +96,20 @@ def test_same_vectors_in_sentence_transformers(toy_static, tmp_path):
     toy_static.save(tmp_path / "model")
     theirs = open_elsewhere(tmp_path / "model")
     np.testing.assert_allclose(theirs.encode(SENTENCES), encode(toy_static, SENTENCES), atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["static", "torch"])
+@pytest.mark.parametrize("extra", [("weights",), ("mapping",), ("weights", "mapping")])
+def test_rows_that_tokens_share_and_weights_of_tokens_in_folders_of_model2vec(toy_static, extra, engine, tmp_path):
+    toy_static.save(tmp_path / "model")
+    rng, count = np.random.default_rng(0), len(toy_static.table)
+    rows = toy_static.table.detach().numpy()[: count // 2 if "mapping" in extra else None]
+    parts = {"weights": rng.random(count).astype(np.float32), "mapping": rng.integers(0, len(rows), count)}
+    save_file(
+        {"embeddings": rows.copy(), **{name: parts[name] for name in extra}}, tmp_path / "model/model.safetensors"
+    )
+    found = isoglot.load(tmp_path / "model", engine=engine).encode(SENTENCES)
+    np.testing.assert_allclose(found, open_elsewhere(tmp_path / "model").encode(SENTENCES), atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [True, False])

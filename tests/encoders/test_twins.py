@@ -71,6 +71,12 @@ def test_a_prompt_is_that_of_both_copies(twins):
     np.testing.assert_array_equal(twins.tokenize(TEXTS).ids, build_transformer(prompt="q: ").tokenize(TEXTS).ids)
 
 
+def test_other_settings_are_those_of_both_copies(twins):
+    twins.prompts, twins.pooling, twins.normalizes = {"query": "the "}, "max", True
+    for copy in twins.exports():
+        assert (copy.prompts, copy.pooling, copy.normalizes) == ({"query": "the "}, "max", True)
+
+
 def test_both_are_in_the_state(twins):
     other = Twins(build_transformer(seed=2), build_transformer(seed=3))
     other.load_state_dict(twins.state_dict())

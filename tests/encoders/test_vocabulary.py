@@ -199,6 +199,17 @@ def test_text_behind_the_maximal_length_and_the_prompt_count_too():
     np.testing.assert_array_equal(encode(trimmed, CORPUS), encode(encoder, CORPUS))
 
 
+def test_texts_keep_their_pieces_after_named_prompts():
+    """The first word has another piece where a prompt comes before it."""
+    tokenizer = byte_level()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    encoder = StaticEncoder(StaticEncoder.create(tokenizer, 8).table, tokenizer, prompts={"query": "query: "})
+    trimmed = trim(encoder, ["the", "numbers"]).encoder
+    for name in (None, "query"):
+        before, after = (one.encode(["the", "numbers"], prompt_name=name) for one in (encoder, trimmed))
+        np.testing.assert_allclose(after, before, atol=1e-6)
+
+
 def test_the_pieces_of_named_prompts_are_kept():
     encoder = StaticEncoder.create(build_tokenizer("wordpiece"), 8, seed=1)
     encoder.prompts = {"query": "happily "}

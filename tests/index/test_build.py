@@ -74,6 +74,25 @@ def test_ids_are_those_of_the_file_or_digests_that_do_not_depend_on_the_place(tm
     assert [one.language for one in read_sentences(short, columns={"id": "ind", "en": "en"})] == ["ind", "eng"]
 
 
+def test_columns_that_are_chosen_are_the_only_ones(tmp_path):
+    table = lines(tmp_path, "t.tsv", "english\tgerman\nOne\tEins\n")
+    with pytest.raises(CorpusError, match=":1: has no column 'germna'"):
+        read(table, columns={"english": "en", "germna": "de"})
+    objects = lines(tmp_path, "o.jsonl", '{"english": "One", "de": "Eins", "fr": "Un", "url": "x"}\n')
+    sides = [Sentence("0", "One", "eng", "Eins", "deu"), Sentence("0", "Eins", "deu", "One", "eng")]
+    assert read(objects, columns={"english": "en", "de": "de"}) == sides
+    mined = lines(tmp_path, "m.tsv", "1.2\tOne\tEins\n")
+    with pytest.raises(CorpusError, match="none is called en"):
+        read(mined, columns={"en": "en"})
+
+
+def test_messages_without_a_language_have_those_they_are_given(tmp_path):
+    pytest.importorskip("polib")
+    path = lines(tmp_path, "a.po", 'msgid ""\nmsgstr "Project-Id-Version: a\\n"\n\nmsgid "One"\nmsgstr "Eins"\n')
+    sides = [Sentence("0", "One", "eng", "Eins", "deu"), Sentence("0", "Eins", "deu", "One", "eng")]
+    assert read(f"en,de={path}") == sides
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

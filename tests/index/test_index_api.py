@@ -44,11 +44,23 @@ def test_every_sentence_is_its_own_best_hit(index):
     lists = index.search(SENTENCES[:3], 4)
     assert [hits[0].text for hits in lists] == SENTENCES[:3]
     assert index.search(index.vectors(range(3)), 4) == lists
+    large = index.search(1e60 * index.vectors(range(3)).astype(np.float64), 4)
+    assert [[hit.row for hit in hits] for hits in large] == [[hit.row for hit in hits] for hits in lists]
     assert {hit.language for hit in index.search(SENTENCES[0], 50, languages="de")} == {"deu"}
     assert {hit.language for hit in index.search(SENTENCES[0], 50, exclude="de")} == {"eng"}
     assert index.search(SENTENCES[0], 50, languages="de", exclude=["deu"]) == []
     assert index.search([]) == []
     assert index.languages() == {"deu": len(SENTENCES) // 2, "eng": -(-len(SENTENCES) // 2)}
+
+
+def test_a_model_whose_settings_were_changed_is_another_one(index):
+    hits, model = index.search(SENTENCES[1]), index.model
+    model.prompt = "The "
+    for call in (index.search, lambda text: index.add([text])):
+        with pytest.raises(SearchError, match="is not the model of this index"):
+            call(SENTENCES[1])
+    model.prompt = ""
+    assert index.search(SENTENCES[1]) == hits
 
 
 @pytest.mark.parametrize("kind", ["x", 5])
@@ -283,7 +295,7 @@ def test_a_closed_index_says_so(index):
         *((wrong, {}, TypeError, r"search takes texts or vectors \(N, D\)")
           for wrong in (None, 3, ["a", None], {"a": "b"}, pd.DataFrame({"a": ["b"]}))),
         *((wrong, {}, ValueError, "must be") for wrong in (np.ones((2, 3)), np.ones(8), [3], [0])),
-        (np.full((1, 8), np.nan), {}, ValueError, "not finite"),
+        (np.full((1, 8), np.nan), {}, ValueError, "row 0 of the vectors contains NaN or infinity"),
         ("x", {"k": 0}, ValueError, "k is 0"),
         ("x", {"effort": -3}, ValueError, "effort is -3"),
         ("x", {"languages": ["qqqq"]}, CorpusError, "qqqq"),

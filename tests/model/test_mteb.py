@@ -119,3 +119,13 @@ def test_tasks_on_data_at_hand_with_the_prompts_of_roles(toy_transformer):
     cosines = (encode(SENTENCES) * encode(SENTENCES[::-1])).sum(1)
     expected = spearmanr(rated["score"], cosines).statistic
     assert found["OwnSTS"].scores["test"][0]["cosine_spearman"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_other_prompts_are_another_revision(toy_static):
+    """By it `mteb` finds results that are kept."""
+    pytest.importorskip("mteb")
+    revisions = {toy_static.for_mteb().mteb_model_meta.revision}
+    for prompts in ({}, {"query": "q: "}, {"query": "p: "}, {"passage": "q: "}):
+        toy_static.prompts = prompts
+        revisions.add(toy_static.for_mteb().mteb_model_meta.revision)
+    assert len(revisions) == 4

@@ -174,8 +174,7 @@ class UseEncoder(Encoder):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """The UTF-8 bytes of each text, at most `max_length`."""
-        prompted = add_prompt(texts, prompt, self.prompt)
-        rows = [text.encode("utf-8", "replace")[: self.max_length] for text in prompted]
+        rows = [text.encode("utf-8", "replace")[: self.max_length] for text in add_prompt(texts, prompt, self.prompt)]
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         ids = np.frombuffer(b"".join(rows), dtype=np.uint8).astype(np.int64)
         return Tokens(ids, lengths)

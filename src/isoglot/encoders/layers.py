@@ -313,6 +313,9 @@ class WithLayer(Encoder):
     """
 
     prompt = delegate("own", name="prompt")
+    prompts = delegate("own", name="prompts")
+    pooling = delegate("own", name="pooling")  # two poolings of one model are two encoders: see `identity`
+    normalizes = delegate("own", name="normalizes")
     max_length = delegate("own", name="max_length")
     fingerprint = delegate("own", name="fingerprint")  # the layer changes no token
 
@@ -322,10 +325,7 @@ class WithLayer(Encoder):
             raise ValueError(f"the layer takes {layer.dim} dimensions and the encoder gives {encoder.dim}")
         self.own, self.layer = encoder, layer
         self.dim, self.pads, self.concurrent = layer.out, encoder.pads, encoder.concurrent
-        self.normalizes = encoder.normalizes
-        self.pooling = encoder.pooling  # two poolings of one model are two encoders: see `identity`
-        self.name, self.prompts = encoder.name, encoder.prompts
-        self.card = encoder.card and encoder.card.derive(encoder.name)
+        self.name, self.card = encoder.name, encoder.card and encoder.card.derive(encoder.name)
         self.train(encoder.training)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:

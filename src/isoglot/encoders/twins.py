@@ -26,6 +26,9 @@ class Twins(Encoder):
     """
 
     prompt = delegate("first", "second", name="prompt")
+    prompts = delegate("first", "second", name="prompts")
+    pooling = delegate("first", "second", name="pooling")
+    normalizes = delegate("first", "second", name="normalizes")
     max_length = delegate("first", "second", name="max_length")
     fingerprint = delegate("first", name="fingerprint")
 
@@ -39,9 +42,7 @@ class Twins(Encoder):
         if any(isinstance(twin, TransformerEncoder) and twin.head is not None for twin in (first, second)):
             raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
         self.first, self.second = first, second
-        self.pads, self.concurrent = first.pads, first.concurrent
-        self.name, self.prompts = first.name, first.prompts
-        self.pooling, self.normalizes = first.pooling, first.normalizes
+        self.pads, self.concurrent, self.name = first.pads, first.concurrent, first.name
         self.train(self.training)
 
     @property

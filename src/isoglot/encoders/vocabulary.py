@@ -29,7 +29,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.model import Model
-from isoglot.model.engine import check_texts
+from isoglot.model.engine import check_texts, distinct
 from isoglot.model.tokenizer import SavedTokenizer, backend_of, readable, tokenize_rows
 
 KINDS = ("Unigram", "WordPiece", "BPE")
@@ -79,9 +79,9 @@ def trim(
     keep_characters  keep all pieces of one character or byte, so that unseen words can be spelled
     progress         called with (texts read, None) in each of the passes over the texts
 
-    The texts are read with the encoder's prompt before each, and without truncation to `max_length`; the pieces of its
-    named prompts are kept too. With a count of 1 their vectors equal those of `model`, which a second pass over the
-    texts verifies; an iterator, which can be read only once, is not verified.
+    The texts are read with each of the encoder's prompts before them, and without truncation to `max_length`. With a
+    count of 1 their vectors equal those of `model` after any of these prompts, which a second pass over the texts
+    verifies; an iterator, which can be read only once, is not verified.
 
     Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of pieces (USE, GloVe),
     CorpusError without texts.
@@ -89,23 +89,16 @@ def trim(
     encoder = model.trainable()
     inner = inside(encoder)
     tokenizer, texts = backend_of(inner.tokenizer), check_texts(texts)
-    used, count = find_used(tokenizer, _add_prompt(texts, inner.prompt), minimum=minimum_count, progress=progress)
+    prompts = [*dict.fromkeys([inner.prompt, *inner.prompts.values()])]  # a text may be cut differently after each
+    used, count = find_used(tokenizer, texts, prompts=prompts, minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
-    used |= find_used(tokenizer, [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
-    used |= set(range(min(first, tokenizer.get_vocab_size())))
+    used |= find_used(tokenizer, prompts)[0] | set(range(min(first, tokenizer.get_vocab_size())))
     trimmed, rows = cut_to(encoder, used, keep_characters=keep_characters)
     result = Trimmed(trimmed, rows, tokenizer.get_vocab_size(), count, encoder.parameters_count, minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
         check(encoder, result, texts, progress=progress)
     return result
-
-
-def _add_prompt(texts: Iterable[str], prompt: str) -> Iterator[str]:
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"text {row} is {text!r}, of type {type(text).__name__}; every text must be a string")
-        yield prompt + text
 
 
 def cut_to(
@@ -142,9 +135,12 @@ def check(before: Encoder, after: Trimmed, texts: Iterable[str], *, progress: Pr
 
 
 def _alike(before: Encoder, after: Trimmed, texts: list[str]) -> bool:
-    old, new = before.tokenize(texts), after.encoder.tokenize(texts)
-    same = np.array_equal(old.lengths, new.lengths)
-    return same and np.array_equal(old.ids, after.rows[new.ids])
+    inner, trimmed = inside(before), inside(after.encoder)
+    for prompt in {inner.prompt, *inner.prompts.values()}:
+        old, new = inner.tokenize(texts, prompt=prompt), trimmed.tokenize(texts, prompt=prompt)
+        if not (np.array_equal(old.lengths, new.lengths) and np.array_equal(old.ids, after.rows[new.ids])):
+            return False
+    return True
 
 
 def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
@@ -211,9 +207,11 @@ def _copy_with_rows(
 
 
 def find_used(
-    tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1, progress: Progress | None = None
-) -> tuple[set[int], int]:
-    """The ids that the texts need, each used at least `minimum` times, and the number of texts that have any.
+    tokenizer: Tokenizer, texts: Iterable[str], *, prompts: Sequence[str] = ("",), minimum: int = 1,
+    progress: Progress | None = None,
+) -> tuple[set[int], int]:  # fmt: skip
+    """The ids that the texts need after one of the prompts, each used at least `minimum` times, and the number of texts
+    that have any after the first.
 
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
     did or are gone. See `find_needed` for the one exception.
@@ -223,21 +221,22 @@ def find_used(
     **BPE**: see `find_needed`.
     """
     model = json.loads(tokenizer.to_str())["model"]
-    unknown = model["vocab"].get(model["unk_token"]) if model["type"] == "WordPiece" else None
-    counts, words, total = np.zeros(0, np.int64), Counter[str](), 0
-    stream = iter(texts)
+    unknown: Any = model["vocab"].get(model["unk_token"]) if model["type"] == "WordPiece" else None
+    counts = np.zeros(1 + max(tokenizer.get_vocab().values(), default=0), np.int64)
+    words, total = Counter[str](), 0
+    stream, first = iter(texts), 0
     while block := list(islice(stream, _BLOCK)):
-        tokens = tokenize_rows(tokenizer, block, max_length=_WHOLE)
-        ids, lengths = tokens.ids, tokens.lengths
-        total += int((lengths > 0).sum())
-        sums = np.bincount(ids, minlength=len(counts))
-        sums[: len(counts)] += counts
-        counts = sums
+        distinct(block, first)  # raises for what is not a string
+        first += len(block)
+        prompted = [[prompt + text for text in block] for prompt in prompts]
+        cuts = [tokenize_rows(tokenizer, each, max_length=_WHOLE) for each in prompted]
+        total += int((cuts[0].lengths > 0).sum())
+        counts += np.max([np.bincount(tokens.ids, minlength=len(counts)) for tokens in cuts], axis=0)
         if progress is not None:
             progress(total, None)
-        if unknown is not None:
-            for row in np.unique(np.repeat(np.arange(len(block)), lengths)[ids == unknown]):
-                words.update(_unknown_words(tokenizer, block[row], unknown))
+        for each, tokens in zip(prompted, cuts, strict=True) if unknown is not None else ():
+            for row in np.unique(np.repeat(np.arange(len(block)), tokens.lengths)[tokens.ids == unknown]):
+                words.update(_unknown_words(tokenizer, each[row], unknown))
     walked = (_walk(word, model) for word, times in words.items() if times >= minimum)
     return set(np.flatnonzero(counts >= minimum).tolist()).union(*walked), total
 

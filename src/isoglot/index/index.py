@@ -95,8 +95,9 @@ class Index:
         if not isinstance(store, Store):
             raise TypeError("make an index with Index.build(model, sentences), or open one with Index.open(folder)")
         self.folder, self.origin, self.store = store.folder, store.origin, store
-        self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
-        self._adding = threading.Lock()  # for threads, which wait; `exclusive` rejects another process
+        self._model, self._device = str(model) if isinstance(model, Path) else model, device
+        self._verified: tuple[str, int, str] | None = None  # settings of the model, which may be changed
+        self._loading, self._adding = threading.Lock(), threading.Lock()  # another process that adds is rejected
         self._storage = Memory(store.origin.dim) if store.folder is None else Folder(store.folder, store.origin.dim)
         self._scale: tuple[View, Scale] | None = None
         self._coding: structures.Coding | None = None
@@ -260,15 +261,17 @@ class Index:
 
     @property
     def model(self) -> Model:
-        """Its encoder, loaded when it is first needed. Raises `SearchError` if the index was built with another one."""
+        """Its encoder, loaded when it is first needed. Raises `SearchError` if the index was built with another one, or
+        with another prompt, maximum length or pooling.
+        """
         with self._loading:
-            if not isinstance(self._model, Model):
-                name = None if self._model is None else str(self._model)
-                self._model = self.origin.load(name, device=self._device)
-            elif not self._verified:
-                self.origin.require(self._model, "this encoder")
-            self._verified = True
-            return self._model
+            given = self._model
+            model = given if isinstance(given, Model) else self.origin.load(given, device=self._device)
+            settings = model.prompt, model.max_length, model.pooling
+            if model is given and settings != self._verified:
+                self.origin.require(model, "this encoder")
+            self._model, self._verified = model, settings
+            return model
 
     @check_arguments(sentences="pass a list of sentences")
     def add(
@@ -540,8 +543,6 @@ class Index:
             vectors = encode_queries(self.model, vectors, self.origin)
         if vectors.ndim != 2 or vectors.shape[1] != self.origin.dim:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {vectors.shape}")
-        if len(bad := not_finite(np.asarray(vectors, np.float32))):
-            raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
         table = np.ascontiguousarray(normalized(vectors))
         place = str(self._model.device) if isinstance(self._model, Model) else self._device
         while True:

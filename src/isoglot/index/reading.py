@@ -50,9 +50,10 @@ def read_sentences(
 ) -> Iterator[Sentence]:
     """The sentences of `FILE` or `CODE=FILE`; where the file has no language, it is `CODE`, else `language`.
 
-    `CODE` may be two codes, `deu,eng=FILE`, of the two sides of mined pairs. `columns` are the columns of a table that
-    are read, with what they are: a language, or one of the names above. With `content_ids` ids are digests of the
-    content even where the file has others. Raises `CorpusError` naming file and line.
+    `CODE` may be two codes, `deu,eng=FILE`, of the two sides of mined pairs or messages. `columns` are the columns of a
+    table, or the keys of objects, that are read, with what they are: a language, or one of the names above. With
+    `content_ids` ids are digests of the content even where the file has others. Raises `CorpusError` naming file and
+    line.
     """
     units = _units(source, language, columns)
     yield from chain.from_iterable(identify(sentences, None if content_ids else key) for key, sentences in units)
@@ -64,8 +65,8 @@ def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Ite
     if form == "tmx":
         yield from ((group.key, _versions(group.texts, group.langs)) for group in read_tmx(path, keep_ids=True))
     elif form in formats.PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
-        sides = codes if len(codes) == 2 else None
-        groups = read(form, path) if form in formats.PAIRS else read_moses(path, languages=sides)
+        sides: dict[str, Any] = {"languages": codes} if len(codes) == 2 and form != "xliff" else {}
+        groups = read(form, path, **sides) if form in formats.PAIRS else read_moses(path, **sides)
         yield from ((None, _versions(group.texts, group.langs)) for group in groups)
     elif form in formats.TABLES:
         yield from _table(path, codes, columns)
@@ -73,7 +74,8 @@ def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Ite
         if form == "parquet" and (pair := formats.parquet_metadata(path, "isoglot.languages")):
             codes = canonical_list(pair, file=path)
         for line, item in formats.read_records(path, skip_blank=True):
-            yield from _of_row({name: cell for name, cell in item.items() if cell is not None}, path, line, codes)
+            cells = {role: item.get(name) for name, role in columns.items()} if columns else item
+            yield from _of_row({name: cell for name, cell in cells.items() if cell is not None}, path, line, codes)
     else:
         texts = formats.read_texts(path) if form in formats.DOCUMENTS else read_lines(path)
         yield from ((None, [Sentence("", text, _one(codes, path))]) for _, text in texts if text.strip())
@@ -127,7 +129,9 @@ def _versions(texts: Sequence[str], languages: Sequence[str]) -> list[Sentence]:
 
 
 def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -> Iterator[_Unit]:
-    names, rows = formats.read_table(path, columns, implied=_match_mined)
+    names, rows = formats.read_table(path, columns, implied=lambda first: None if columns else _match_mined(first))
+    if missing := [name for name, role in (columns or {}).items() if role not in names]:
+        raise CorpusError(f"has no column {missing[0]!r}; correct --columns", file=path, line=1)
     if not columns:  # which say what `id` is
         _check_id(names, path, 1)
     names = _header(names, path)

@@ -151,8 +151,7 @@ class View:
         near = structures.find_candidates(self.structure, queries, _NEAREST + _SPARE)
         for row, query, true, some in zip(rows, queries, exact, near, strict=True):
             if len(others := true[true != row][:_NEAREST]):
-                some = some[(some >= 0) & (some != row)]
-                some = some[self.live[some]]
+                some = some[(some >= 0) & (some != row) & self.live[some]]
                 hits = (self.table[some] @ query >= (self.table[others] @ query).min() - 1e-6).sum()
                 shares.append(min(hits / len(others), 1))
         return float(np.mean(shares)) if shares else 1.0

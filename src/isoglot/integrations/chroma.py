@@ -8,7 +8,7 @@ from typing import Any
 from chromadb.api.types import Documents, EmbeddingFunction, Embeddings, Space
 from chromadb.utils.embedding_functions import register_embedding_function
 
-from isoglot.integrations import open_model
+from isoglot.integrations import open_model, stored_name
 from isoglot.model import Model
 
 
@@ -38,7 +38,7 @@ class IsoglotEmbeddingFunction(EmbeddingFunction[Documents]):
 
     def get_config(self) -> dict[str, Any]:
         """What a collection stores."""
-        return {"model": self.model.origin}
+        return {"model": stored_name(self.model)}
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> IsoglotEmbeddingFunction:

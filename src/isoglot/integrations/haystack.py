@@ -8,7 +8,7 @@ from typing import Any
 
 from haystack import Document, component, default_to_dict
 
-from isoglot.integrations import open_model
+from isoglot.integrations import open_model, stored_name
 from isoglot.model import Model
 
 
@@ -21,7 +21,7 @@ class IsoglotTextEmbedder:
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved pipeline contains."""
-        return default_to_dict(self, model=self.model.origin)
+        return default_to_dict(self, model=stored_name(self.model))
 
     @component.output_types(embedding=list[float])
     def run(self, text: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class IsoglotDocumentEmbedder:
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved pipeline contains."""
-        return default_to_dict(self, model=self.model.origin)
+        return default_to_dict(self, model=stored_name(self.model))
 
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lancedb.embeddings import TextEmbeddingFunction, register
 
-from isoglot.integrations import open_model
+from isoglot.integrations import open_model, stored_name
 from isoglot.model import Model
 
 
@@ -40,6 +40,6 @@ class IsoglotEmbeddings(TextEmbeddingFunction):
 def embedding_function(model: Model | str | Path | None = None) -> IsoglotEmbeddings:
     """The function of a model that is open."""
     model = open_model(model)
-    function: IsoglotEmbeddings = IsoglotEmbeddings.create(name=model.origin)
+    function: IsoglotEmbeddings = IsoglotEmbeddings.create(name=stored_name(model))
     function._model = model
     return function

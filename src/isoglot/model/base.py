@@ -368,12 +368,12 @@ class Model(Backend):
             raise ValueError(f"prompt_name {name!r} is unknown; {hint}")
         return self.prompts[name]
 
-    def _vectors(self, side: Any) -> NDArray[np.float32]:
+    def _vectors(self, side: Any) -> NDArray[Any]:
         given = texts_or_vectors(side, "similarity")
         rows = np.asarray(self.encode(given)) if isinstance(given, list) else given
         if rows.ndim not in (1, 2):
             raise TypeError(f"similarity takes texts or vectors (N, D), got {quote(side)}")
-        return np.atleast_2d(rows).astype(np.float32, copy=False)
+        return np.atleast_2d(rows)
 
 
 def only_one(**given: Any) -> Any:

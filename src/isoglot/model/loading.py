@@ -56,8 +56,7 @@ def load(
     settings = {key: value for key, value in given.items() if value is not None}
     of_torch = sorted(settings.keys() - {"prompt", "max_length"})
     fits = _choose_engine(folder)
-    if engine is None:
-        engine = "torch" if of_torch or fits is None or on_accelerator else fits
+    engine = engine or ("torch" if of_torch or fits is None or on_accelerator else fits)
     if engine == "torch":
         encoder: Model = torch_half("encoders.loading").open_encoder(folder, str(name), device, settings)
         return encoder

@@ -11,6 +11,7 @@ not (GloVe, USE), and for isoglot's faster encoding.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,9 @@ def _meta(model: Any, name: str) -> Any:
         from mteb.models import ModelMeta
     except ImportError as error:
         raise EncoderError('mteb is not installed: pip install "isoglot[interop]"') from error
-    facts: dict[str, Any] = {"name": name, "revision": model.identity()[:16], "embed_dim": model.dim}
+    # mteb reads the results of a revision again instead of computing them.
+    made_of = repr([model.identity(), *map(model.role_prompt, ("query", "document"))]).encode()
+    facts: dict[str, Any] = {"name": name, "revision": hashlib.sha256(made_of).hexdigest()[:16], "embed_dim": model.dim}
     facts |= {"max_tokens": model.max_length, "framework": ["PyTorch"], "similarity_fn_name": "cosine"}
     required = {field for field, info in ModelMeta.model_fields.items() if info.is_required()}
     return ModelMeta(**dict.fromkeys(required - set(facts)), **facts)

@@ -109,8 +109,7 @@ def _write(rows: Rows, blocks: Iterator[tuple[Window, NDArray[np.floating]]], ha
 
 def partial_path(output: str | Path) -> Path:
     """Where the rows of a run are until it is finished."""
-    path = Path(output)
-    return path.parent / f"{path.name}.partial"
+    return Path(f"{Path(output)}.partial")
 
 
 def _resume(

@@ -55,6 +55,9 @@ class StaticModel(Model):
             raise EncoderError(
                 f"{folder}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
             )
+        if "embeddings" in weights:  # of model2vec, where tokens may share a row and have weights
+            table = table[weights["mapping"].astype(np.int64)] if "mapping" in weights else table
+            table = table.astype(np.float32) * weights.get("weights", np.ones(1))[:, None].astype(np.float32)
         if not np.isfinite(table).all():
             raise EncoderError(f"{folder}: the table contains NaN or infinity; save or download the model again")
         tokenizer = packed.read_tokenizer(folder)

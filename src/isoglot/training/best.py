@@ -80,11 +80,11 @@ class Choice:
     """The best encoder by the mean of some dev scores.
 
     every     steps between evaluations; 0: only at the end of a stage
-    patience  stop after this many evaluations without a better one; 0: never
+    patience  end the stage after this many evaluations in it without a better one; 0: never
     folder    where the best encoder is saved; set by the `Selector`
     best      its score, None before the first one that is a finite number
     latest    the last score
-    since     evaluations since the best one
+    since     evaluations of the stage since the best one
     """
 
     devs: tuple[Dev, ...]
@@ -157,13 +157,13 @@ def choices_of(recipe: Recipe) -> list[Choice]:
     return list(choices.values())
 
 
-def _find_metric(task: Task, metric: str | None, *, where: str) -> Metric:
-    """The metric of a task by its name, or its main one.
+def _find_metric(task: Task, metric: str, *, where: str) -> Metric:
+    """The metric of a task by its name, or its main one by "".
 
     Raises RecipeError for a metric that does not exist, and for a task that needs more than vectors.
     """
     metrics = {declared.name: declared for declared in task.metrics}
-    if metric is None:
+    if not metric:
         metric = next((declared.name for declared in task.metrics if declared.main), task.metrics[0].name)
     if metric not in metrics:
         hint = f"its metrics: {', '.join(metrics)}"
@@ -211,6 +211,11 @@ class Selector:
     def is_exhausted(self) -> bool:
         """Whether the patience of every choice has ended."""
         return bool(self.choices) and all(choice.is_exhausted for choice in self.choices)
+
+    def renew_patience(self) -> None:
+        """Begin to count evaluations without a better one anew, for another stage."""
+        for choice in self.choices:
+            choice.since = 0
 
     def list_due(self, step: int, *, last: bool) -> list[Choice]:
         """The choices that are due after this many steps of a stage; all of them after the last step."""

@@ -79,8 +79,8 @@ def deduplicate(
 
     Groups are repetitions if they have the same sentences in the same languages, in any order, the same hard negatives,
     and the same label and entity: a sentence with two links is there twice. Other numbers don't count. Dropped ones are
-    counted in `counts["repeated"]`. One `seen` for several calls finds repetitions across
-    their sources. Kept in memory: 11 to 22 bytes for each group kept.
+    counted in `counts["repeated"]`. One `seen` for several calls finds repetitions across their sources. Kept in
+    memory: 11 to 22 bytes for each group kept.
     """
     seen = Seen() if seen is None else seen
     counts = Counter() if counts is None else counts

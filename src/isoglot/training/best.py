@@ -212,11 +212,6 @@ class Selector:
         """Whether the patience of every choice has ended."""
         return bool(self.choices) and all(choice.is_exhausted for choice in self.choices)
 
-    def renew_patience(self) -> None:
-        """Begin to count evaluations without a better one anew, for another stage."""
-        for choice in self.choices:
-            choice.since = 0
-
     def list_due(self, step: int, *, last: bool) -> list[Choice]:
         """The choices that are due after this many steps of a stage; all of them after the last step."""
         return [choice for choice in self.choices if last or (choice.every and step % choice.every == 0)]

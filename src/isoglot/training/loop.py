@@ -208,7 +208,8 @@ class Run:
         settings = self.recipe.stages[place]
         if self.state.stage != place:
             self.state = State(place, 0, self.state.overall)
-            self.selector.renew_patience()
+            for choice in self.selector.choices:
+                choice.since = 0
         memory, precision = self.recipe.memory, settle(settings.optimizer.precision, self.device)
         limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, precision=precision)
         positions: Sequence[Position | None] = self.state.positions or [None] * len(settings.streams)

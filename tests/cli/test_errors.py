@@ -68,6 +68,7 @@ WRONG = [
     ("average m m --weights .9,.8 -o out", EncoderError, r"0\.8"),
     ("average m -o out", EncoderError, "at least two"),
     ("convert m -o out --weights int5", IsoglotError, "'int5'"),
+    ("convert nowhere -o out --weights int5", IsoglotError, "weights: 'int5' .*did you mean"),
     ("export m --format onnx -o out", IsoglotError, "only transformers can be exported to ONNX"),
     ("export m -o out.tsv", IsoglotError, "m: is a model; to export it, pass --format onnx"),
     ("export m --format onnx -o out --words int3", IsoglotError, "'int3'"),

@@ -3,6 +3,7 @@
 import gzip
 import sys
 from collections import Counter
+from dataclasses import replace
 from unicodedata import category
 
 import numpy as np
@@ -36,11 +37,13 @@ def test_groups_with_the_same_sentences_are_repetitions():
         Group(("HiHallo",), ("eng",)),
         Group(("Hi", "Hallo"), ("eng", "deu"), "", ("No",), ("eng",)),
         Group(("Hi",), ("eng",), "", ("Hallo",), ("deu",)),
+        *(replace(PAIR, extras={name: value}) for name in ("label", "entity") for value in (0, 1)),
     ]
     counts = Counter()
     again = [Group(("Hallo", "Hi"), ("deu", "eng")), PAIR, Group(("Hi", "Hallo", "Hi"), ("eng", "deu", "eng"))]
+    again += [replace(PAIR, extras={"score": 1.5}), replace(PAIR, extras={"entity": 1, "hard_entities": (4, -1)})]
     assert list(filters.deduplicate([PAIR, *others, *again, *others], counts=counts)) == [PAIR, *others]
-    assert counts == {"repeated": 7}
+    assert counts == {"repeated": 13}
     seen = filters.Seen()  # one memory finds repetitions across sources
     assert [list(filters.deduplicate([PAIR], seen=seen)) for _ in range(2)] == [[PAIR], []]
 

@@ -9,7 +9,7 @@ import torch
 
 from conftest import SENTENCES, build_transformer
 from isoglot.core.errors import EncoderError, IsoglotError, MissingExtraError
-from isoglot.encoders import load, onnx_export
+from isoglot.encoders import TransformerEncoder, load, onnx_export
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.onnx_export import build_graph, read_graph, write_onnx
 from isoglot.model.layout import FILES, GRAPH
@@ -372,3 +372,22 @@ def test_weights_in_the_form_of_an_earlier_version_are_an_error(tmp_path):
             node.op_type = "MatMulInteger"
     with pytest.raises(EncoderError, match="earlier version"):
         read_graph(written(tmp_path / "graph.onnx", model.SerializeToString()))
+
+
+def test_a_model_whose_graph_would_fit_one_length_is_refused():
+    encoder = build_transformer()
+    encoder.backbone.config.model_type = "longformer"
+    with pytest.raises(EncoderError, match="a longformer can't be exported to ONNX"):
+        build_graph(encoder)
+
+
+@pytest.mark.slow
+def test_an_exported_squeezebert_opens(tmp_path):
+    """Its network calls a pooler, which no graph has."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 16, "embedding_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    groups = {"vocab_size": 220, "intermediate_size": 32, "max_position_embeddings": 64}
+    backbone = transformers.SqueezeBertModel(transformers.SqueezeBertConfig(q_groups=2, **sizes, **groups))
+    encoder = TransformerEncoder(backbone, build_transformer().tokenizer).eval()
+    write_onnx(encoder, tmp_path / "made", words="float32", layers="float32")
+    np.testing.assert_allclose(load(tmp_path / "made").encode(SENTENCES), encoder.encode(SENTENCES), atol=1e-4)

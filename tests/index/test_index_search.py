@@ -216,6 +216,8 @@ def test_the_recall_of_a_structure_is_recorded(tmp_path, monkeypatch):
         assert index.recall == measured  # it has hardly grown
         index.restructure("IVF4,Flat")
         assert index.recall == 1
+    with make(tmp_path / "equal", vectors=np.repeat(unit(20), 60, axis=0), kind="hnsw") as equal:
+        assert equal.recall == 1  # any ten of sixty equal sentences are the nearest
     with Index.open(tmp_path / "i") as again:
         assert again.recall == 1
         again.restructure("flat")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isoglot.search import approximate, neighbours, recall
-from isoglot.search.faiss_index import factory
+from isoglot.search.faiss_index import candidates, create, factory, train
 
 faiss = pytest.importorskip("faiss", reason="FAISS is not installed")
 
@@ -36,6 +36,32 @@ def test_recall_is_the_share_a_loop_counts(tables):
     assert recall(*tables, found, sample=5000) == pytest.approx(np.mean(shares))
     assert np.mean(shares) < 0.98
     assert recall(*tables, found, sample=300) == pytest.approx(np.mean(shares), abs=0.06)
+
+
+def test_a_hit_that_scores_as_the_last_true_one_counts(tables):
+    """Which of equal rows is found does not matter; a row that is repeated counts once."""
+    x, y = tables[0][:40], np.repeat(tables[1][:20], 4, axis=0)
+    true = neighbours(x, y, 2, metric="cosine")
+    found = true._replace(forward_ids=true.forward_ids + 2)  # two of four equal rows: the other two
+    assert (found.forward_ids != true.forward_ids).all()
+    assert recall(x, y, found) == 1
+    once = true._replace(forward_ids=true.forward_ids[:, [0, 0]])
+    assert recall(x, y, once) == pytest.approx(0.75)
+    further = true._replace(forward_ids=(true.forward_ids + np.array([0, 4])) % len(y))
+    assert recall(x, y, further) == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("kind", ["HNSW4,Flat", "RR16,HNSW4,Flat", "HNSW4,Flat,RFlat", "RR16,IVF30,Flat,RFlat"])
+def test_effort_reaches_the_index_behind_a_transform(tables, kind):
+    rows = tables[1] / np.linalg.norm(tables[1], axis=1, keepdims=True)
+    index, exact = create(kind, *rows.shape), np.argsort(-(rows[:200] @ rows.T), axis=1)[:, :5]
+    train(index, rows.__getitem__, len(rows))
+    index.add(rows)
+    little, much = (
+        (candidates(index, rows[:200], 5, effort=effort)[:, :, None] == exact[:, None]).sum() / exact.size
+        for effort in (1, 1200)
+    )
+    assert little < 0.9 < 0.97 < much
 
 
 @pytest.mark.slow

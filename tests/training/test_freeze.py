@@ -15,6 +15,7 @@ from test_loop import RECIPE, write_corpus
 import isoglot
 from isoglot.core.errors import CheckpointError, OutputError
 from isoglot.training import recipe as recipes
+from isoglot.training.best import choices_of
 from isoglot.training.freeze import settings_of
 from isoglot.training.settings import Recipe
 from isoglot.training.sweep import read_design, sweep
@@ -110,6 +111,16 @@ def test_the_settings_of_a_recipe_give_the_same_recipe(name):
     assert again == recipe
     recorded = json.loads(json.dumps(recipe.model_dump(mode="json", exclude={"folder", "data"})))
     assert Recipe(**recorded, folder=recipe.folder) == recipe
+
+
+def test_a_frozen_recipe_selects_by_the_main_metric_too():
+    """Its name is "", since TOML has no None; left out, it would be that of another task."""
+    stream = {"sources": [{"set": "a"}], "objectives": [{"name": "info_nce"}]}
+    data = {"name": "x", "encoder": {"kind": "static"}, "steps": 1, "streams": [stream], "optimizer": {"lr": 0.1}}
+    recipe = recipes.parse({**data, "evaluation": {"task": "xsim/own", "data": "d", "metric": ""}})
+    again = recipes.parse(recipes.tomllib.loads(recipes.dumps(settings_of(recipe))))
+    assert again == recipe
+    assert [choice.devs[0].metric.main for choice in choices_of(again)] == [True]
 
 
 @pytest.mark.slow

@@ -252,16 +252,34 @@ def test_an_evaluation_that_no_stage_runs_is_an_error(project):
     Recipe.model_validate(recipe.model_dump() | {"stages": stages, "evaluation": ()})
 
 
-def test_no_encoder_of_a_warm_up_is_the_best(project):
-    """Its last encoder would win: the main stage has a rate that changes nothing, and a tie keeps the earlier one."""
+def write_stages(project, *each):
+    """The recipe with stages of other names, steps, `select` and rates."""
     stage = RECIPE.split("[[streams]]\n")[1].split("[optimizer]")[0]
     stages = "".join(
         f'[[stages]]\nname = "{name}"\nsteps = {steps}\nselect = {select}\n[[stages.streams]]\n{stage}'
         f"[stages.optimizer]\nlr = {lr}\n"
-        for name, steps, select, lr in (("warm-up", 10, "false", 0.05), ("main", 4, "true", 1e-20))
+        for name, steps, select, lr in each
     )
     text = RECIPE.replace("steps = 14\n", "").replace(f"[[streams]]\n{stage}", stages)
     (project / "tiny.toml").write_text(text.replace("[optimizer]\nlr = 0.05\n", ""))
+
+
+@pytest.mark.parametrize("stop", [6, 9, 11])
+def test_patience_ends_its_stage_alone(project, stop):
+    """Stopped before the evaluation that ends the first stage, after it, and after a checkpoint of the last stage."""
+    write_stages(project, ("first", 8, "true", 1e-20), ("between", 9, "false", 1e-20), ("main", 12, "true", 0.05))
+    recipe = load_recipe(project / "tiny.toml", ["evaluation.patience=2", "evaluation.every=2"])
+    outcome, _ = assert_resumed_equals_straight(recipe, project, stop)
+    log = log_of(project / "straight")
+    names = [record["stage"] for record in log if record["kind"] == "step"]
+    assert names == ["first"] * 6 + ["between"] * 9 + ["main"] * 12
+    scores = [record["score"] for record in log if record["kind"] == "evaluation"]
+    assert outcome.best == max(scores) > scores[0]
+
+
+def test_no_encoder_of_a_warm_up_is_the_best(project):
+    """Its last encoder would win: the main stage has a rate that changes nothing, and a tie keeps the earlier one."""
+    write_stages(project, ("warm-up", 10, "false", 0.05), ("main", 4, "true", 1e-20))
     train(load_recipe(project / "tiny.toml"), project / "run")
     scored = [record["step"] for record in log_of(project / "run") if record["kind"] == "evaluation"]
     assert scored == [14]

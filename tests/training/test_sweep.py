@@ -120,7 +120,7 @@ def test_arms_may_be_models_or_have_a_layer_fitted_and_columns_their_own_data(pr
         "same": 1,
         "white": 2,
         "flow": 2,
-        "start": 1,
+        "start": 2,
     }
     assert values["same"][0] == values["a"][0]
     assert values["white"] != values["a"]
@@ -151,7 +151,7 @@ def test_the_precision_of_the_evaluation_is_part_of_a_run(project):
 
 
 def test_arms_of_a_design(project):
-    """An untrained arm has one run, and its dev score is that of the encoder before the first step."""
+    """The dev score of an untrained arm is that of the encoder before the first step, which is random here."""
     design = {
         "title": "T",
         "recipe": str(project / "tiny.toml"),
@@ -168,13 +168,31 @@ def test_arms_of_a_design(project):
     }  # fmt: skip
     made = sweep(parse_design(design), project / "out", data=project, seeds=2, report=silent)
     assert made.columns == ("dev", "Tatoeba", "both")
-    assert {name: len(values) for name, values in made.values["dev"].items()} == {"untrained": 1, "high": 2, "low": 2}
+    assert {name: len(values) for name, values in made.values["dev"].items()} == {"untrained": 2, "high": 2, "low": 2}
     assert made.comparison.systems[0] == "low"
     assert made.values["both"] == {name: pytest.approx(values) for name, values in made.values["Tatoeba"].items()}
-    # Steps of 1e-9 change no nearest neighbour, so seed 1 is what it was before the first step.
-    assert made.values["dev"]["low"][0] == made.values["dev"]["untrained"][0]
+    # Steps of 1e-9 change no nearest neighbour, so each seed is what it was before the first step.
+    assert made.values["dev"]["low"] == made.values["dev"]["untrained"]
     assert [row[0] for row in made.grids()[0].rows] == ["untrained", "high", "low"]
     plot_sweep(project / "out", project / "out.png")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ('kind="static"', True),
+        ('kind="static", model="m"', False),
+        ('kind="transformer", model="m"', False),
+        ('kind="transformer", model="m", dim=8', True),
+        ('kind="twins", model="m", head="kept"', True),
+        ('kind="towers", towers=[{name="a", model="m"}, {name="b", model="m"}]', False),
+        ('kind="towers", towers=[{name="a", model="m"}, {name="b", model="m", dim=8}]', True),
+    ],
+)
+def test_an_untrained_arm_depends_on_the_seed_if_it_begins_with_new_weights(settings, expected):
+    encoder = recipes.load("demo/pairs", [f"encoder={{{settings}}}"]).encoder
+    assert Arm(name="a", untrained=True).depends_on_seed(encoder) == expected
+    assert Arm(name="a").depends_on_seed(encoder)
 
 
 def test_the_dev_score_of_an_arm_is_that_of_its_last_layer(project):

@@ -11,6 +11,7 @@ from isoglot.cli import options
 from isoglot.cli.console import Progress, from_stdin, say, show_columns, show_json
 from isoglot.cli.options import Json, Loading, ModelName, Output, Settings
 from isoglot.cli.signatures import Of, split
+from isoglot.core.arguments import check_options
 from isoglot.core.errors import EncoderError, nearest
 from isoglot.data.files import Again, check_output
 
@@ -117,6 +118,9 @@ def convert(model: ModelName, *, output: Output, weights: str = "int8", words: s
     weights  weights on disk: float32, float16, int8, int4 or onnx
     words    weights of the word table on disk; default: those of --weights, with onnx int4
     """
+    from isoglot.model import Model
+
+    check_options(Model.save, {"weights": weights, "words": words}, where="convert")  # before a large model is opened
     check_output(output, inputs=[model], folder=True, whole=True)
     with options.naming("convert"):
         options.open_encoder(model, device="cpu").save(output, weights=cast(Any, weights), words=cast(Any, words))

@@ -61,7 +61,7 @@ class Batching(BaseModel):
     one_pair: Flag = Field(False, description="every batch contains one combination of languages only (IMASCL)")
     temperature: float = Field(
         1.0, strict=True, ge=0.1, le=1e9, allow_inf_nan=False,
-        description="languages are drawn as n^(1/temperature); large: equal shares",
+        description="languages are drawn as n^(1/temperature), within each source if one has a weight; large: equal",
     )  # fmt: skip
 
 

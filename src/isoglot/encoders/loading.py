@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -329,8 +330,9 @@ def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> Non
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise EncoderError(f"{folder}: the weights lack {len(missing)} tensors, such as {missing[0]}")
-    if report["missing_keys"]:
-        backbone.pooler = None  # unused, so it may be missing
+    if report["missing_keys"]:  # the pooler is unused, so it may be missing; some networks call one anyway
+        can_lack_it = "add_pooling_layer" in signature(type(backbone)).parameters
+        backbone.pooler = None if can_lack_it else nn.Identity()
     if others := [*report.get("mismatched_keys", ()), *report.get("error_msgs", ())]:
         raise EncoderError(f"{folder}: the weights do not fit config.json: {_one_line(others[0])}")
     prefix = f"{backbone.base_model_prefix}."

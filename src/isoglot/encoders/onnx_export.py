@@ -66,6 +66,7 @@ _LOOKUP = (_CODES, _CENTROIDS, _STARTS, ".first_rare", ".last_frequent", ".zero"
 _PARTS = (3, 4)  # values of a row of a rare word that share a centroid: the first that divide it
 _SAMPLE = 20_000  # rows that centroids are made of
 _MICROSOFT = "com.microsoft"
+_BY_LENGTH = {"longformer"}  # kinds of models whose attention is cut by the length of a text, which a graph fixes
 
 
 @check_arguments()
@@ -98,6 +99,9 @@ def build_graph(
     with naming_extras():
         import onnx
     backbone = adapters.merge_adapters(encoder.backbone)
+    if (kind := getattr(backbone.config, "model_type", "")) in _BY_LENGTH:
+        problem = f"a {kind} can't be exported to ONNX, nor compute in int8: its graph would be of one length"
+        raise EncoderError(f"{problem}; compute in float32, and save it with weights='int8'")
     table = backbone.get_input_embeddings().weight.detach().cpu().float()
     model = onnx.load_model_from_string(_trace(encoder, backbone, from_ids=words is not None))
     graph = _Graph(model)

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from isoglot.core import __version__, environment
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import EvaluationError, quote
@@ -55,7 +53,8 @@ def evaluate(
     """Score a model.
 
     model         an encoder, a name or folder for `isoglot.load`, a function from N texts to an array (N, D), a
-                  model of another library with `encode(texts)`, or `Precomputed` vectors
+                  model of another library with `encode(texts)`, whose `encode_query` and `encode_document` are used
+                  where a task has these roles, or `Precomputed` vectors
     tasks         names of tasks and suites (`isoglot tasks` lists them), or `Task` objects
     data          the folder with the tasks' files; default: $ISOGLOT_DATA, else data/
     pairs         translations that were held out, scored by retrieval in both directions: a list of pairs or tuples of
@@ -101,13 +100,7 @@ def evaluate(
     run_entries = [*entries, *(task for task, _ in in_memory)]
     scores.named = tuple(entry if isinstance(entry, str) else entry.name for entry in run_entries)
     root = Path(data) if data is not None else environment.data_folder()
-    encode = opened
-    if not isinstance(opened, Model) and hasattr(opened, "encode"):  # of another library, such as sentence-transformers
-
-        def encode(texts: Sequence[str]) -> np.ndarray:
-            return np.asarray(opened.encode(list(texts)))
-
-    vectors = function(encode, cache=cache, precision=precision, progress=progress)
+    vectors = function(opened, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
             _collect(scores, vectors, planned, root, skip_missing, report)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from isoglot.core.progress import Progress, Report
 from isoglot.data.files import collecting, content_digest
 from isoglot.data.store import VectorStore
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Encode, Score, Task
+from isoglot.evaluation.base import Score, Task
 from isoglot.evaluation.sets import among, get_command
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered, find_transformer
@@ -97,19 +97,24 @@ def data_digest(task: Task, data: Path, *, languages: Sequence[str] = ()) -> str
 
 
 def function(
-    model: Model | Encode,
+    model: Any,
     *,
     cache: str | Path | None = None,
     precision: str | None = None,
     progress: Progress | None = None,
 ) -> Remembered:
-    """The function from texts to vectors that is passed to tasks; `cache` is a folder of cached vectors."""
+    """The function from texts to vectors that is passed to tasks; `cache` is a folder of cached vectors.
+
+    `model` is one of ours, one of another library, such as sentence-transformers, or itself such a function.
+    """
     if not isinstance(model, Model):
         if cache is not None:
             raise EvaluationError("a cache needs an encoder, since changes of a function can't be detected")
         if precision is not None:
             raise EvaluationError(f"precision={precision!r} needs an encoder; a function computes its vectors itself")
-        return Remembered(model)
+        methods = {role: getattr(model, f"encode_{role}", None) for role in ("query", "document")}
+        roles = {role: Remembered(method) for role, method in methods.items() if method is not None}
+        return Remembered(getattr(model, "encode", model), roles=roles)
     encoder = model
 
     def remember(prompt: str | None, roles: Mapping[str, Remembered] | None = None) -> Remembered:

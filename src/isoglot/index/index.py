@@ -528,7 +528,8 @@ class Index:
         k          number of entries per query
         languages  languages to search in; default: all languages. Exact for all kinds of index
         exclude    languages to exclude, such as that of the queries. Exact, too
-        effort     search effort of an approximate kind (IVF cells probed, HNSW list size); default: 64
+        effort     search effort of an approximate kind (IVF cells probed, HNSW list size); default: 64. Other
+                   kinds, such as flat, have none and ignore it
 
         Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.
         """

@@ -39,8 +39,8 @@ _BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so the
 
 _PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
 
-_lock = threading.RLock()  # of the settings of all tokenizers
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+_locks = [threading.RLock() for _ in range(61)]  # of the settings of tokenizers, of which two seldom have the same
+for _lock in _locks if hasattr(os, "register_at_fork") else ():  # not on Windows, which has no forks
     # No thread tokenises during a fork, or the child would wait for its lock for ever.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -203,9 +203,10 @@ def suspend_padding(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
     """A block in which the tokenizer cuts at `max_length` and pads nothing; afterwards its settings are restored.
 
     These settings are the tokenizer's own, and encoders of different lengths may share a tokenizer: so one thread at a
-    time is in such a block. A tokenizer uses all cores by itself.
+    time is in such a block of a tokenizer. Two threads with two tokenizers don't wait for each other. A thread must not
+    be in blocks of two tokenizers at once.
     """
-    with _lock:
+    with _locks[id(tokenizer) % len(_locks)]:
         truncation, padding = tokenizer.truncation, tokenizer.padding
         try:
             tokenizer.no_padding()

@@ -26,6 +26,7 @@ SPARE = 12  # candidates beyond k that are scored in float32
 _BLOCK = 1 << 16  # rows added to an index at a time
 _TRAINING = 39  # rows per cell that the centres are computed from; with fewer, FAISS itself warns
 _SAMPLE = 1 << 17  # rows of a training sample, at least
+_ROUNDING = 1e-6  # by which equal cosines in float32 may differ
 _LEAST = 512  # with fewer rows an exact search is faster
 
 
@@ -78,19 +79,23 @@ def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None
     `effort`: number of cells searched (IVF; default 64) or size of the list during the walk (HNSW; default 64, at least
     k).
     """
-    faiss = faiss_module()
-    inner, params = faiss.try_extract_index_ivf(index), None
-    if inner is not None:
-        cells, is_chain = min(effort or CELLS, inner.nlist), isinstance(index, faiss.IndexPreTransform)
-        if isinstance(faiss.downcast_index(index.index if is_chain else index), faiss.IndexIVF):
-            params = faiss.SearchParametersIVF(nprobe=cells)  # of this search alone: others may run beside it
-            params = faiss.SearchParametersPreTransform(index_params=params) if is_chain else params
-        else:
-            inner.nprobe = cells
-    elif hasattr(index, "hnsw"):
-        params = faiss.SearchParametersHNSW(efSearch=min(max(effort or 64, k), index.ntotal))
-    ids: Ids = index.search(queries, min(k, index.ntotal), params=params)[1]
+    ids: Ids = index.search(queries, min(k, index.ntotal), params=_parameters(index, k, effort))[1]
     return ids
+
+
+def _parameters(index: Any, k: int, effort: int | None) -> Any:
+    """Parameters of one search alone, since others may run beside it, also of the index behind a transform."""
+    faiss = faiss_module()
+    inner = faiss.downcast_index(index)
+    if isinstance(inner, faiss.IndexPreTransform):
+        return faiss.SearchParametersPreTransform(index_params=_parameters(inner.index, k, effort))
+    if isinstance(inner, faiss.IndexRefine):
+        nested = _parameters(inner.base_index, k, effort)
+        return faiss.IndexRefineSearchParameters(k_factor=inner.k_factor, base_index_params=nested)
+    if isinstance(inner, faiss.IndexIVF):
+        return faiss.SearchParametersIVF(nprobe=min(effort or CELLS, inner.nlist))
+    is_graph = hasattr(inner, "hnsw")
+    return faiss.SearchParametersHNSW(efSearch=min(max(effort or 64, k), inner.ntotal)) if is_graph else None
 
 
 @check_arguments()
@@ -147,12 +152,16 @@ def recall(
 ) -> float:
     """Share of the true k nearest, 0 to 1, in `hits`, for a sample of rows of both sides.
 
+    A hit that scores as much as the last of them is one of them: which of equal rows is found does not matter.
     Raises `ValueError` for what `neighbours` rejects.
     """
     rng = np.random.default_rng(seed)
     shares = []
     for queries, rows, ids in ((x, y, hits.forward_ids), (y, x, hits.backward_ids)):
         drawn = np.sort(rng.choice(len(queries), min(sample, len(queries)), replace=False))
-        true = neighbours(np.asarray(queries[drawn]), rows, ids.shape[1], metric="cosine", budget=budget).forward_ids
-        shares.append((true[:, :, None] == ids[drawn][:, None, :]).any(axis=2).mean())
+        some, k = np.asarray(queries[drawn]), ids.shape[1]
+        true = neighbours(some, rows, k, metric="cosine", budget=budget).forward_scores
+        found = rescore(some, rows, Best(true, ids[drawn]), k, metric="cosine", budget=budget)
+        is_new = np.diff(found.ids, axis=1, prepend=-1) != 0  # a row is repeated where too few were found
+        shares.append((is_new & (found.scores >= true[:, -1:] - _ROUNDING)).mean())
     return float(np.mean(shares))

@@ -80,11 +80,11 @@ class Choice:
     """The best encoder by the mean of some dev scores.
 
     every     steps between evaluations; 0: only at the end of a stage
-    patience  stop after this many evaluations without a better one; 0: never
+    patience  end the stage after this many evaluations in it without a better one; 0: never
     folder    where the best encoder is saved; set by the `Selector`
     best      its score, None before the first one that is a finite number
     latest    the last score
-    since     evaluations since the best one
+    since     evaluations of the stage since the best one
     """
 
     devs: tuple[Dev, ...]
@@ -157,13 +157,13 @@ def choices_of(recipe: Recipe) -> list[Choice]:
     return list(choices.values())
 
 
-def _find_metric(task: Task, metric: str | None, *, where: str) -> Metric:
-    """The metric of a task by its name, or its main one.
+def _find_metric(task: Task, metric: str, *, where: str) -> Metric:
+    """The metric of a task by its name, or its main one by "".
 
     Raises RecipeError for a metric that does not exist, and for a task that needs more than vectors.
     """
     metrics = {declared.name: declared for declared in task.metrics}
-    if metric is None:
+    if not metric:
         metric = next((declared.name for declared in task.metrics if declared.main), task.metrics[0].name)
     if metric not in metrics:
         hint = f"its metrics: {', '.join(metrics)}"

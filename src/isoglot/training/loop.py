@@ -188,8 +188,6 @@ class Run:
         with Signals() as signals:
             try:
                 for place in range(self.state.stage, len(self.recipe.stages)):
-                    if self.selector.is_exhausted:
-                        break
                     self._train_stage(place, signals)
             except (KeyboardInterrupt, SystemExit):
                 state = "no checkpoint was written" if self.saved_step is None else f"step {self.saved_step} is kept"
@@ -210,6 +208,8 @@ class Run:
         settings = self.recipe.stages[place]
         if self.state.stage != place:
             self.state = State(place, 0, self.state.overall)
+            for choice in self.selector.choices:
+                choice.since = 0
         memory, precision = self.recipe.memory, settle(settings.optimizer.precision, self.device)
         limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, precision=precision)
         positions: Sequence[Position | None] = self.state.positions or [None] * len(settings.streams)
@@ -285,6 +285,10 @@ class Run:
             limits = fit_graphs(limits, self.trained, adam)
         several = DividedRanks if ranks.is_divided(self.trained) else ranks.Ranks
         for step in range(self.state.step, total):
+            if self.selector.is_exhausted:  # also of a run that was interrupted after this
+                since = min(choice.since for choice in self.selector.choices)
+                self.report(f"stopped at step {self.state.overall}: no better dev score for {since} evaluations")
+                break
             lr = optimizer.rate(step, total=total, settings=settings.optimizer)
             with signals.defer():
                 result = train_step(
@@ -302,13 +306,9 @@ class Run:
                 self._warn_of_collapse()
             if choices := self.selector.list_due(step + 1, last=last) if settings.select else []:
                 self._evaluate(choices)
-            every = self.recipe.checkpoint_every
-            if every is not None and (last or (every and (step + 1) % every == 0) or (choices and not every)):
+            every, ends = self.recipe.checkpoint_every, last or self.selector.is_exhausted
+            if every is not None and (ends or (every and (step + 1) % every == 0) or (choices and not every)):
                 self._save(adam)
-            if self.selector.is_exhausted:
-                since = min(choice.since for choice in self.selector.choices)
-                self.report(f"stopped at step {self.state.overall}: no better dev score for {since} evaluations")
-                return
             if received := max(ranks.exchange(signals.received))[0]:
                 if every is not None and self.saved_step != self.state.overall:
                     self._save(adam)

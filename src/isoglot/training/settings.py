@@ -168,9 +168,9 @@ class EvaluationSettings(Settings):
     data: Name = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
     languages: Texts = ()
     subset: Text = Field("mean", description="subset of the score that decides")
-    metric: Text | None = Field("accuracy/mean", description="decides; an error is minimised; None: the main one")
+    metric: Text = Field("accuracy/mean", description="decides; an error is minimised; empty: the main one")
     every: Limit = Field(0, description="steps between evaluations; 0: only at the end")
-    patience: Limit = Field(0, description="stop after this many evaluations without a better one; 0: never")
+    patience: Limit = Field(0, description="end a stage after this many evaluations without a better one; 0: never")
 
 
 class MemorySettings(Settings):

@@ -58,7 +58,7 @@ from isoglot.encoders import Encoder, fit_flow, fit_whitening
 from isoglot.encoders import load as load_encoder
 from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
-from isoglot.encoders.settings import Settings
+from isoglot.encoders.settings import Settings, StaticSettings
 from isoglot.evaluation import TASKS, Task
 from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, Difference, compare, p_shown, spread
 from isoglot.evaluation.evaluate import evaluate
@@ -107,10 +107,11 @@ class Arm(Settings):
             raise ValueError(f"arm {self.name!r}: a model is scored as it is; remove recipe, set, untrained and fit")
         return self
 
-    @property
-    def random(self) -> bool:
-        """Whether the arm depends on the seed."""
-        return not self.model and (not self.untrained or self.fit == "flow")
+    def depends_on_seed(self, encoder: Any) -> bool:
+        """Whether another seed gives another result, with the settings of the encoder that the arm begins with."""
+        parts = getattr(encoder, "towers", [encoder])
+        is_new = [not one.model if isinstance(one, StaticSettings) else one.dim or one.head == "kept" for one in parts]
+        return not self.untrained or self.fit == "flow" or any(is_new)
 
 
 class Design(Settings):
@@ -374,7 +375,8 @@ def sweep(
         for task, codes in _tasks_of(design, tasks, languages).items()
     ]
     job = _Job(Path(files), root, output, steps, keep, device, precision, tests, choose_trackers(track))
-    plans = [job.plan(arm) for arm in arms if not arm.model]  # check all arms before the first run
+    made = [arm for arm in arms if not arm.model]
+    plans = [job.plan(arm) for arm in made]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
     devs = [[(choice.name, choice.devs) for choice in plan.choices] for plan in plans]
     dev = len(plans) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
@@ -382,7 +384,8 @@ def sweep(
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
     check_output(output, folder=True)
     read_record(output / "sweep.json", ("arms", "values"))
-    runs = [(arm, seed) for arm in arms for seed in (seed_numbers if arm.random else seed_numbers[:1])]
+    random = {arm.name for arm, plan in zip(made, plans, strict=True) if arm.depends_on_seed(plan.recipe.encoder)}
+    runs = [(arm, seed) for arm in arms for seed in (seed_numbers if arm.name in random else seed_numbers[:1])]
     inputs = [Path(arm.recipe) for arm in arms if arm.recipe]
     inputs += [path for plan in plans for path in inputs_of(plan.recipe)]
     tables = [*(output / f"sweep.{kind}" for kind in ("md", "tex", "json", "svg")), output / "design.json"]

@@ -369,7 +369,7 @@ def _evaluations(
 
     def select_by(task: Task, folder: str = ".", codes: Sequence[str] = ()) -> EvaluationSettings:
         return EvaluationSettings(
-            task=task.name, metric=None, subset="", data=folder, languages=tuple(codes), every=every, patience=patience
+            task=task.name, metric="", subset="", data=folder, languages=tuple(codes), every=every, patience=patience
         ).hold(task)
 
     def is_task(value: Any) -> bool:

@@ -135,6 +135,26 @@ def test_the_task_encodes_questions_and_paragraphs_in_their_roles(tmp_path):
     assert {score.value for score in scores} == {1.0}
 
 
+class OfAnotherLibrary:
+    """Has prompts as sentence-transformers has: only its methods for roles put them."""
+
+    def encode(self, texts):
+        return by_text(texts)
+
+    def encode_query(self, texts):
+        return by_text([f"ask: {text}" for text in texts])
+
+    def encode_document(self, texts):
+        return by_text([text.replace("the answer to", "ask:") for text in texts])
+
+
+def test_a_model_of_another_library_has_its_own_roles(tmp_path):
+    paragraphs = [f"the answer to {i}" for i in range(20)]
+    folder_of(tmp_path, {i: {i: 1} for i in range(20)}, questions=[*map(str, range(20))], paragraphs=paragraphs)
+    scores = evaluate(OfAnotherLibrary(), ["retrieval/questions-own"], data=tmp_path)
+    assert {score.value for score in scores} == {1.0}
+
+
 def test_questions_without_a_relevant_paragraph_are_left_out(tmp_path):
     folder_of(tmp_path, {0: {0: 1}, 1: {1: 0}}, questions=["a", "b", "c"], paragraphs=["a", "b"])
     scores = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)

@@ -34,7 +34,7 @@ class Rule:
     """How the address of a file follows from its path, and the step applied to the published file (`get.step`).
 
     `address` is appended to the one of the set unless it begins with `https:`; groups of the pattern may be named in
-    it. It may be `packaged:NAME`, a file that comes with the catalogue.
+    it.
     """
 
     pattern: str
@@ -137,8 +137,7 @@ class DataSet:
         for rule in self.rules:
             if match := re.fullmatch(rule.pattern, path):
                 address = match.expand(rule.address)
-                whole = address.startswith(("https:", "packaged:"))
-                return (address if whole else self.address + address), rule.step
+                return (address if address.startswith("https:") else self.address + address), rule.step
         return self.address + path, ""
 
 

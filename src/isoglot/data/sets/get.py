@@ -8,7 +8,6 @@ Most files are kept as published, or compressed as `.xz`. The steps that change 
 those that produced the recorded checksums:
 
     lf              line ends CR LF become LF
-    columns N       the first N cells between tabs
     column NAME     one column of a file with a header, without the header
     unleaked        of two aligned files, the lines whose pair shares no sentence with the set tatoeba-laser
 """
@@ -29,7 +28,7 @@ from urllib.parse import quote
 from isoglot.core.errors import CorpusError
 from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, find_compression, locate
 from isoglot.data.filters import normalise, test_sentences
-from isoglot.data.sets.catalogue import FILES, DataSet, Hub, command, find, manifest
+from isoglot.data.sets.catalogue import DataSet, Hub, command, find, manifest
 from isoglot.data.sets.check import DOWNLOADS, LOCK, check, count_files
 from isoglot.data.sets.content import Content, Measure, blocks, extract, measure, safe
 from isoglot.data.sets.download import Network, Transfer, download
@@ -121,9 +120,7 @@ def _fetch_file(job: _Fetch, path: str, expected: Content) -> bool:
     if copy and _holds(copy, expected):
         return False
     address, name = job.one.source(path)
-    packaged = address.removeprefix("packaged:")
-    raw = job.raw(address) if packaged == address else FILES / packaged
-    partner = None
+    raw, partner = job.raw(address), None
     if name == "unleaked":  # the file aligned with it is the other one of its folder
         beside = (other for other in job.one.files if PurePosixPath(other).parent == PurePosixPath(path).parent)
         partner = job.raw(job.one.source(next(other for other in beside if other != path))[0])
@@ -248,13 +245,8 @@ def step(name: str, raw: Path, *, partner: Path | None, data: Path) -> Iterator[
         assert partner is not None
         return _drop_leaks(raw, partner, data)
     lines = _lines(raw)
-    if verb == "column":
-        lines = _column(lines, option, raw)
-    elif verb == "columns":
-        lines = [b"\t".join(line.split(b"\t")[: int(option)]) for line in lines]
-    else:  # lf
-        lines = [line.removesuffix(b"\r") for line in lines]
-    return iter([b"\n".join(lines)])
+    changed = _column(lines, option, raw) if verb == "column" else [line.removesuffix(b"\r") for line in lines]  # lf
+    return iter([b"\n".join(changed)])
 
 
 def _column(lines: list[bytes], name: str, raw: Path) -> list[bytes]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_loops import whole
+from search_loops import assert_same, whole
 
 import isoglot
 from isoglot.core.errors import EncoderError
@@ -34,12 +34,6 @@ def small(monkeypatch):
     """Many tiles, blocks and stripes."""
     monkeypatch.setattr(device, "SIDE", 64)
     monkeypatch.setattr(device, "STRIPE", 200 * 6)
-
-
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
 
 
 @settings(max_examples=60)

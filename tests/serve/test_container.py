@@ -9,12 +9,10 @@ import threading
 from importlib.metadata import metadata
 from pathlib import Path
 
-from serving import ask, held, started
+import serving
+from serving import ask, held, limited
 
-from conftest import build_tokenizer
-from isoglot.encoders import StaticEncoder
-from isoglot.serve import Limits, create_app
-
+encoder = serving.encoder
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
@@ -31,13 +29,9 @@ def test_what_is_copied_is_not_ignored():
         assert {f"!{name}" for name in line.split()} <= set(kept)
 
 
-def test_a_full_server_is_healthy_and_not_ready(monkeypatch):
+def test_a_full_server_is_healthy_and_not_ready(encoder, monkeypatch):
     """Healthy to the container, which would restart it."""
-    encoder, limits = StaticEncoder.create(build_tokenizer(), 8, seed=1), {"requests": 1}
-    with (
-        held(monkeypatch) as (goes, has_work),
-        started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server,
-    ):
+    with held(monkeypatch) as (goes, has_work), limited(encoder, requests=1) as server:
         asking = threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", {"input": "cat"}))
         asking.start()
         assert has_work.wait(30)

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import serving
 from serving import ask
 
-from conftest import build_tokenizer
-from isoglot.encoders import StaticEncoder
 from isoglot.serve import Limits, create_app
 
+encoder = serving.encoder
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy").iterdir())
 yaml = pytest.importorskip("yaml")
@@ -61,9 +61,8 @@ def test_variables_are_documented(path):
     assert variables <= documented
 
 
-def test_probes_ask_for_paths_of_the_server():
-    app = create_app(encoder=StaticEncoder.create(build_tokenizer(), 8, seed=1))
-    paths = {route.path for route in app.routes}
+def test_probes_ask_for_paths_of_the_server(encoder):
+    paths = {route.path for route in create_app(encoder=encoder).routes}
     probes = [CONTAINER[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
     assert {probe["path"] for probe in probes} == {"/health", "/ready"} <= paths
     assert {probe["port"] for probe in probes} == {port["name"] for port in CONTAINER["ports"]}

@@ -208,10 +208,8 @@ def test_verbs_give_what_they_give_by_numpy(monkeypatch):
     source, target = (
         [text for _, text in read_lines(BUNDLED / "mine" / f"deu-eng.{code}.xz")][:600] for code in ("deu", "eng")
     )
-    model, pairs = (
-        isoglot.load("isoglot-static"),
-        [Group(both, ("deu", "eng")) for both in zip(source, target, strict=True)],
-    )
+    model = isoglot.load("isoglot-static")
+    pairs = [Group(both, ("deu", "eng")) for both in zip(source, target, strict=True)]
 
     def everything():
         return (

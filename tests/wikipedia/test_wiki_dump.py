@@ -8,6 +8,7 @@ from time import process_time
 import pytest
 from wiki_dumps import head, page, write, xml
 
+from conftest import published
 from isoglot.core.errors import CorpusError
 from isoglot.wikipedia.dump import Page, open_dump, pages
 
@@ -124,3 +125,22 @@ def test_a_redirect_to_nothing_takes_linear_time(tmp_path):
     begun = process_time()
     assert [one.redirect for one in pages(open_dump(str(path)), print)] == [None, "A"]
     assert process_time() - begun < 5
+
+
+SAMPLES = {
+    "wiki-xml-samples/bgwiki-latest-pages-articles-shortened.xml.bz2": ("bul", 3, 0),  # UTF-16
+    "wiki-xml-samples/smallwiki-latest-pages-articles.xml.xz": ("ltg", 2004, 0),
+    "wiki-xml-samples/enwiki-table-markup.xml.bz2": ("eng", 5, 0),  # without a head
+    "wiki-it-sample/misc/wikipedia-small-test.xml.bz2": ("ita", 3, 0),  # of 2011
+    "wiki-xml-7lang/jawiki-truncated-100k.xml.xz": ("jpn", 238, 1),  # cut
+}
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize("name", SAMPLES)
+def test_pages_of_the_samples(name):
+    found, warnings = read(published(name))
+    assert (open_dump(str(published(name))).lang, len(found), len(warnings)) == SAMPLES[name]
+    assert all(one.title for one in found)
+    assert sum(one.namespace == 0 and one.redirect is None for one in found) > 0

@@ -19,6 +19,7 @@ def data(tmp_path):
     for side in ("deu", "eng"):
         (tmp_path / f"tatoeba.deu-eng.{side}").write_text(f"{side} one\n{side} two\n", encoding="utf-8")
     (tmp_path / "retrieval.tsv").write_text("deu\teng\na\tb\nc\td\te\n", encoding="utf-8")
+    (tmp_path / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2\ne\tf\t3\n", encoding="utf-8")
     return tmp_path
 
 
@@ -42,7 +43,6 @@ def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, mon
         raise error
 
     monkeypatch.setattr(Sts, "run", broken)
-    (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
     with pytest.raises(type(error)):
         evaluate(data, "tatoeba", "sts")
     assert {score.task for score in read_results(data / "scores")} == {"tatoeba"}
@@ -53,7 +53,6 @@ def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, mon
 def test_a_signal_loses_no_finished_scores(data, monkeypatch, run_main, number, code):
     before = signal.getsignal(number)
     monkeypatch.setattr(Sts, "run", lambda *_, **__: signal.raise_signal(number))
-    (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
     words = ("--function", "cases:by_text", "--tasks", "tatoeba,sts", "--data", data, "-o", data / "scores")
     ended, _, err = run_main("evaluate", *words)
     assert ended == code
@@ -121,7 +120,6 @@ def test_results_for_mteb_are_in_the_folder_of_that_name(data):
 def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):
     evaluate(data, "mpcl")
     alone = capsys.readouterr().out
-    (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2\ne\tf\t3\n", encoding="utf-8")
     evaluate(data, "mpcl", "sts")
     both = capsys.readouterr().out
     assert both.startswith(alone)

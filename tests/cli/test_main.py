@@ -16,11 +16,6 @@ from isoglot.cli.main import app, main, make_completion
 
 
 @pytest.fixture
-def run(run_main):
-    return run_main
-
-
-@pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ISOGLOT_DEBUG", "0")  # so that it is put back to nothing afterwards
@@ -32,24 +27,24 @@ def project(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("word", ["a\udcff", "a\0b"])
-def test_words_that_no_file_may_hold_are_refused_before_the_work(project, run, word):
-    code, out, err = run("train", "tiny.toml", "--output", word)
+def test_words_that_no_file_may_hold_are_refused_before_the_work(project, run_main, word):
+    code, out, err = run_main("train", "tiny.toml", "--output", word)
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("isoglot: the argument ")
     assert not [path for path in project.iterdir() if path.is_dir() and path.name not in ("dev", "cache")]
 
 
-def test_train_encode_evaluate(project, run):
-    code, out, err = run("train", "tiny.toml", "--output", "run")
+def test_train_encode_evaluate(project, run_main):
+    code, out, err = run_main("train", "tiny.toml", "--output", "run")
     assert (code, out.strip()) == (0, "run/model")
     assert "120 read, 120 kept" in err
     (project / "lines.txt").write_text("red cat\n\nred cat\n")
-    assert run("encode", "run/model", "lines.txt", "--output", "vectors.npy")[0] == 0
+    assert run_main("encode", "run/model", "lines.txt", "--output", "vectors.npy")[0] == 0
     vectors = np.load(project / "vectors.npy")
     assert vectors.shape == (3, 16)
     assert (vectors[0] == vectors[2]).all()
     assert not vectors[1].any()
-    code, out, err = run("evaluate", "run/model", *TATOEBA, "--output", "scores")
+    code, out, err = run_main("evaluate", "run/model", *TATOEBA, "--output", "scores")
     assert code == 0
     assert "deu-eng" in out
     assert "% encoding)" in err
@@ -88,22 +83,22 @@ def trained(project, trained_once):
     return project
 
 
-def test_vectors_made_elsewhere_and_functions_give_the_same_scores(trained, run, monkeypatch):
-    assert run("evaluate", *TATOEBA, "--write-texts", "--output", "texts.jsonl")[0] == 0
+def test_vectors_made_elsewhere_and_functions_give_the_same_scores(trained, run_main, monkeypatch):
+    assert run_main("evaluate", *TATOEBA, "--write-texts", "--output", "texts.jsonl")[0] == 0
     texts = [json.loads(line) for line in (trained / "texts.jsonl").read_text(encoding="utf-8").splitlines()]
     np.save("vectors.npy", isoglot.encode(isoglot.load("run/model"), texts))
-    assert run("evaluate", *TATOEBA, "--vectors", "vectors.npy", "--texts", "texts.jsonl", "--output", "v")[0] == 0
+    assert run_main("evaluate", *TATOEBA, "--vectors", "vectors.npy", "--texts", "texts.jsonl", "--output", "v")[0] == 0
     code = "import isoglot\nmodel = isoglot.load('run/model')\ndef f(texts): return isoglot.encode(model, texts)\n"
     (trained / "mine_own.py").write_text(code)
-    assert run("evaluate", *TATOEBA, "--function", "mine_own:f", "--output", "f")[0] == 0
+    assert run_main("evaluate", *TATOEBA, "--function", "mine_own:f", "--output", "f")[0] == 0
     expected = json.loads((trained / "scores" / "results.json").read_text())["scores"]
     for folder in ("v", "f"):
         assert json.loads((trained / folder / "results.json").read_text())["scores"] == expected
 
 
-def test_a_cache_is_kept_and_a_second_run_writes_the_same_bytes(trained, run):
+def test_a_cache_is_kept_and_a_second_run_writes_the_same_bytes(trained, run_main):
     for folder in ("one", "two"):
-        assert run("evaluate", "run/model", *TATOEBA, "--cache", "vectors", "--output", folder)[0] == 0
+        assert run_main("evaluate", "run/model", *TATOEBA, "--cache", "vectors", "--output", folder)[0] == 0
     for name in ("results.json", "items.npz", "page.html", "results.md", "results.tex"):
         one, two = ((trained / folder / name).read_bytes() for folder in ("one", "two"))
         if name == "page.html":  # the command names the folder
@@ -113,8 +108,8 @@ def test_a_cache_is_kept_and_a_second_run_writes_the_same_bytes(trained, run):
     assert len(list((trained / "vectors").rglob("*.*"))) >= 1
 
 
-def test_seeds_give_mean_and_deviation(project, run):
-    code, out, err = run("train", "tiny.toml", "--output", "runs", "--seeds", "2", "--set", "steps=3")
+def test_seeds_give_mean_and_deviation(project, run_main):
+    code, out, err = run_main("train", "tiny.toml", "--output", "runs", "--seeds", "2", "--set", "steps=3")
     assert code == 0
     assert out.split() == ["runs/seed-42/model", "runs/seed-43/model"]
     assert "over 2 seeds" in err
@@ -125,22 +120,22 @@ def test_seeds_give_mean_and_deviation(project, run):
     ("spoil", "where"),
     [(lambda text: text + b"only one\n", "pairs.tsv:122"), (lambda text: gzip.compress(text * 50)[:-40], "pairs.tsv")],
 )
-def test_a_bad_corpus_is_one_line_with_its_place(project, run, spoil, where):
+def test_a_bad_corpus_is_one_line_with_its_place(project, run_main, spoil, where):
     text = (project / "pairs.tsv").read_bytes()
     (project / "pairs.tsv").write_bytes(spoil(text))
-    code, out, err = run("train", "tiny.toml", "--output", "run")
+    code, out, err = run_main("train", "tiny.toml", "--output", "run")
     last = err.strip().splitlines()[-1]
     assert (code, out) == (1, "")
     assert last.startswith("isoglot: ")
     assert where in last
     assert "Traceback" not in err
     (project / "pairs.tsv").write_bytes(text)
-    assert run("train", "tiny.toml", "--output", "run", "--set", "steps=1")[0] == 0  # the folder is not burnt
+    assert run_main("train", "tiny.toml", "--output", "run", "--set", "steps=1")[0] == 0  # the folder is not burnt
 
 
-def test_wrong_usage_is_two(run):
-    assert run("train")[0] == 2
-    assert run("nosuch")[0] == 2
+def test_wrong_usage_is_two(run_main):
+    assert run_main("train")[0] == 2
+    assert run_main("nosuch")[0] == 2
 
 
 def test_debug_shows_where_an_error_came_from(project, monkeypatch):
@@ -149,21 +144,21 @@ def test_debug_shows_where_an_error_came_from(project, monkeypatch):
         main()
 
 
-def test_a_recipe_is_shown_whole_or_as_its_file(project, run):
+def test_a_recipe_is_shown_whole_or_as_its_file(project, run_main):
     (project / "mine.toml").write_text('extends = "tiny.toml"\nseed = 7\n', encoding="utf-8")
-    _, whole, _ = run("recipe", "show", "mine.toml")
+    _, whole, _ = run_main("recipe", "show", "mine.toml")
     assert "seed = 7" in whole
     assert "[optimizer]" in whole
-    assert run("recipe", "show", "mine.toml", "--raw")[1] == 'extends = "tiny.toml"\nseed = 7\n'
-    assert run("recipe", "check", "mine.toml")[0] == 0
+    assert run_main("recipe", "show", "mine.toml", "--raw")[1] == 'extends = "tiny.toml"\nseed = 7\n'
+    assert run_main("recipe", "check", "mine.toml")[0] == 0
 
 
 @pytest.mark.parametrize("verb", [("recipe", "list"), ("models", "list"), ("tasks",)])
-def test_a_list_is_never_cut_in_a_pipe(run, monkeypatch, verb):
+def test_a_list_is_never_cut_in_a_pipe(run_main, monkeypatch, verb):
     """A narrow terminal changes nothing, so a name is on its line with all that is said of it."""
-    _, wide, _ = run(*verb)
+    _, wide, _ = run_main(*verb)
     monkeypatch.setenv("COLUMNS", "20")
-    assert run(*verb)[1] == wide
+    assert run_main(*verb)[1] == wide
     whole = {"recipe": "BERT base (SBERT, section 3.1)", "models": "multilingual-e5-small", "tasks": "sick-r"}[verb[0]]
     assert any(whole in line and len(line) > 80 for line in wide.splitlines())
 
@@ -178,11 +173,11 @@ def test_a_list_is_never_cut_in_a_pipe(run, monkeypatch, verb):
         ("isoglot eval", "evaluate"),
     ],
 )
-def test_the_shell_completes_names(project, run, monkeypatch, words, expected):
+def test_the_shell_completes_names(project, run_main, monkeypatch, words, expected):
     monkeypatch.setenv("_ISOGLOT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
-    assert expected in run()[1].splitlines()
+    assert expected in run_main()[1].splitlines()
 
 
 def test_names_to_complete_are_kept(project, monkeypatch):

@@ -129,11 +129,3 @@ def test_documents_become_a_memory(project, run_main):
     assert {group.langs for group in groups} == {("eng", "deu")}
     text = (project / "out.tmx").read_text(encoding="utf-8")
     assert '<prop type="source-id">1,2</prop><prop type="target-id">1</prop>' in text
-
-
-def test_what_alignment_leaves_out_and_the_minimum_score(project):
-    said = run("align", "model", "a.docx", "b.deu.html", "-o", "out.tsv", "--min-score", "1.1")
-    assert (project / "out.tsv").read_text() == ""
-    assert "alignments: 3 0-1, 5 1-0" in said
-    run("align", "model", "a.docx", "b.deu.html", "-o", "out.tsv", "--most", "2")
-    assert len((project / "out.tsv").read_text().splitlines()) == 3

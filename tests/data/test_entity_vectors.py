@@ -27,6 +27,13 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def saved(folder):
+    """The table of vectors of the entities in the folder."""
+    source = write(folder / "vectors.txt")
+    return write_vectors(align(source, folder), folder, source=source)
+
+
 def write(path, vectors=VECTORS, words=WORDS, form="default"):
     """As the library writes it: words and entities mixed, three decimals."""
     lines = ["6 3"] if form == "word2vec" else []
@@ -101,10 +108,8 @@ def test_a_table_of_titles_says_who_is_meant_in_one_language(folder):
         align(vectors, folder, titles=read_titles(titles, "fr"))
 
 
-def test_the_table_and_its_note(folder):
-    source = write(folder / "vectors.txt")
-    path = write_vectors(align(source, folder), folder, source=source)
-    table = read_vectors(path)
+def test_the_table_and_its_note(folder, saved):
+    table = read_vectors(saved)
     assert table.dtype == np.float32
     assert rows(entity_vectors.Aligned(table, ())) == EXPECTED
     note = json.loads((folder / "entity_vectors.json").read_text())
@@ -112,31 +117,27 @@ def test_the_table_and_its_note(folder):
     assert note["missing"] == ["Q3", "Q4", "Q5"]
 
 
-def test_vectors_of_other_entities_are_refused(folder):
-    source = write(folder / "vectors.txt")
-    path = write_vectors(align(source, folder), folder, source=source)
+def test_vectors_of_other_entities_are_refused(folder, saved):
     lines = (folder / "entities.tsv").read_text().splitlines(keepends=True)
     (folder / "entities.tsv").write_text("".join(reversed(lines)))
     with pytest.raises(CorpusError, match=r"entity_vectors\.npy: belongs to another entities\.tsv"):
-        read_vectors(path)
+        read_vectors(saved)
     (folder / "entity_vectors.json").write_text("{")
     with pytest.raises(CorpusError, match=r"entity_vectors\.json: damaged"):
-        read_vectors(path)
+        read_vectors(saved)
 
 
-def test_a_failed_write_leaves_no_note_beside_vectors_that_it_does_not_belong_to(folder, monkeypatch):
-    source = write(folder / "vectors.txt")
-    aligned = align(source, folder)
-    write_vectors(aligned, folder, source=source)
+def test_a_failed_write_leaves_no_note_beside_vectors_that_it_does_not_belong_to(folder, saved, monkeypatch):
+    aligned = align(folder / "vectors.txt", folder)
 
     def fail(*_arguments, **_named):
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "save", fail)
     with pytest.raises(OutputError, match=r"entity_vectors\.npy: .*disk full"):
-        write_vectors(aligned, folder, source=source)
+        write_vectors(aligned, folder, source=folder / "vectors.txt")
     assert not (folder / "entity_vectors.json").exists()
-    assert rows(entity_vectors.Aligned(read_vectors(folder / "entity_vectors.npy"), ())) == EXPECTED
+    assert rows(entity_vectors.Aligned(read_vectors(saved), ())) == EXPECTED
 
 
 @pytest.mark.parametrize(

@@ -28,29 +28,38 @@ def frame(kind, columns):
 KINDS = ["dict", "rows", "pandas", "polars", "pyarrow", "datasets", "streaming"]
 
 
+FRENCH = [Group(("a", "b", "c"), ("fra",) * 3), Group(("d",), ("fra",))]
+SIDES = [Group(("a",), ("eng",)), Group(("b",), ("deu",)), Group(("a", "b"), ("eng", "deu"))]
+HARD = [{"anchor": "a", "positive": positive, "negative": "c"} for positive in ("b", None)]
+
+
 @pytest.mark.parametrize(
-    "data, languages",
+    "data, languages, groups",
     [
-        (PAIRS, ("en", "de")),
-        ([list(pair) for pair in PAIRS], "eng,deu"),
-        (iter(PAIRS), ["en", "deu"]),
-        ((pair for pair in EXPECTED), None),
-        (EXPECTED, ("fr",)),
-        ([EXPECTED[0], {"en": "Thanks.", "de": "Danke."}], None),
-        ([{"source": a, "target": b} for a, b in PAIRS], ("en", "de")),
-        ([Group(list(pair), ["en", "ger"]) for pair in PAIRS], None),
-        (COLUMNS | {"fr": ["Bonjour", None]}, ("en", "de")),
-        ({"english": COLUMNS["en"], "german": COLUMNS["de"], "url": [1, 2]}, {"english": "en", "german": "de"}),
+        (PAIRS, ("en", "de"), EXPECTED),
+        ([list(pair) for pair in PAIRS], "eng,deu", EXPECTED),
+        (iter(PAIRS), ["en", "deu"], EXPECTED),
+        ((pair for pair in EXPECTED), None, EXPECTED),
+        (EXPECTED, ("fr",), EXPECTED),
+        ([EXPECTED[0], {"en": "Thanks.", "de": "Danke."}], None, EXPECTED),
+        ([{"source": a, "target": b} for a, b in PAIRS], ("en", "de"), EXPECTED),
+        ([Group(list(pair), ["en", "ger"]) for pair in PAIRS], None, EXPECTED),
+        (COLUMNS | {"fr": ["Bonjour", None]}, ("en", "de"), EXPECTED),
+        ({"english": COLUMNS["en"], "german": COLUMNS["de"], "url": [1, 2]}, {"english": "en", "german": "de"},
+         EXPECTED),
+        (["a", "b"], None, [Group(("a",), ("und",)), Group(("b",), ("und",))]),
+        ([("a", "b", "c"), ("d",)], "fr", FRENCH),
+        # Of two languages a missing side takes its own away.
+        ([{"source": a, "target": b} for a, b in (("a", None), (None, "b"), ("a", "b"))], ("en", "de"), SIDES),
+        ([{"query": "a", "pos": None}, {"query": None, "pos": ["b", "c"]}], ("en", "de", "fr"),
+         [SIDES[0], Group(("b", "c"), ("deu", "fra"))]),
+        # A hard negative has the language of the positive.
+        (HARD, ("en", "de"), [Group(one.texts, one.langs, "", ("c",), ("deu",)) for one in (SIDES[2], SIDES[0])]),
+        (HARD[:1], "en", [Group(("a", "b"), ("eng", "eng"), "", ("c",), ("eng",))]),
     ],
-)
-def test_pairs_groups_rows_and_columns(data, languages):
-    assert list(groups_of(data, languages)) == EXPECTED
-
-
-def test_without_languages_sentences_are_of_an_unknown_one():
-    assert list(groups_of(["a", "b"])) == [Group(("a",), ("und",)), Group(("b",), ("und",))]
-    french = [Group(("a", "b", "c"), ("fra",) * 3), Group(("d",), ("fra",))]
-    assert list(groups_of([("a", "b", "c"), ("d",)], "fr")) == french
+)  # fmt: skip
+def test_pairs_groups_rows_and_columns(data, languages, groups):
+    assert list(groups_of(data, languages)) == groups
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,23 +80,6 @@ def test_missing_cells_and_hard_negatives(kind):
     named = {"x": ["a"], "y": ["b"], "n": ["c"]}
     found = list(groups_of(frame(kind, named), {"x": "en", "y": "de"}, hard_negatives={"n": "fr"}))
     assert found == [Group(("a", "b"), ("eng", "deu"), "", ("c",), ("fra",))]
-
-
-def test_of_two_languages_a_missing_side_takes_its_own_away():
-    rows = [{"source": "a", "target": None}, {"source": None, "target": "b"}, {"source": "a", "target": "b"}]
-    groups = [Group(("a",), ("eng",)), Group(("b",), ("deu",)), Group(("a", "b"), ("eng", "deu"))]
-    assert list(groups_of(rows, ("en", "de"))) == groups
-    rows = [{"query": "a", "pos": None}, {"query": None, "pos": ["b", "c"]}]
-    groups = [Group(("a",), ("eng",)), Group(("b", "c"), ("deu", "fra"))]
-    assert list(groups_of(rows, ("en", "de", "fr"))) == groups
-
-
-@pytest.mark.parametrize("positive", ["b", None])
-def test_a_hard_negative_has_the_language_of_the_positive(positive):
-    row = {"anchor": "a", "positive": positive, "negative": "c"}
-    (group,) = groups_of([row], ("en", "de"))
-    assert (group.hard_negatives, group.hard_langs) == (("c",), ("deu",))
-    assert next(groups_of([row], "en")).hard_langs == ("eng",)
 
 
 @pytest.mark.parametrize("texts, langs", [("ab", "de"), (("a", "b"), "de"), (("a",), None), ({"a": 1}, ("de",))])

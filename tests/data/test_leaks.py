@@ -104,9 +104,10 @@ def test_test_sentences_come_from_files_patterns_and_folders(tmp_path):
     (tmp_path / "c.tmx").write_text('<tmx><body><tu><tuv xml:lang="en"><seg>Five</seg></tuv></tu></body></tmx>')
     (tmp_path / "d.po").write_text('msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "Six"\nmsgstr "Sechs"\n')
     (tmp_path / "e.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nSev\nen\n")
+    (tmp_path / "f.csv").write_text('en,de\n"Eig,\nht",Acht\n')
     (tmp_path / ".hidden").write_bytes(b"\xff")
-    sentences = {"one", "two", "three", "four", "vier", "five", "six", "sechs", "seven"}
-    assert filters.test_sentences(tmp_path) == sentences
+    sentences = {"one", "two", "three", "four", "vier", "five", "six", "sechs", "seven", "eight", "acht"}
+    assert filters.test_sentences(tmp_path) == sentences | {"en", "de"}  # each cell of a table counts
     found = filters.test_sentences([tmp_path / "b.jsonl", str(tmp_path / "*" / "*.gz")])
     assert found == {"one", "two", "three", "four", "vier"}
     assert [path.name for path in filters.files_in(str(tmp_path / "**" / "*.t*"))] == ["c.tmx", "a.txt.gz"]

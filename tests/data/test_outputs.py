@@ -137,32 +137,26 @@ def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
     assert tree(tmp_path) == {".other.0123abcd.tmp/diary": b"mine"}
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["unmarked", "other mark", "folder as mark", "strange file", "file in its place", "link", "link in its place"],
-)
-def test_a_folder_with_strange_files_is_no_work_folder(tmp_path, kind):
+STRANGE = {  # what was done to a work folder, in it
+    "unmarked": lambda: Path(MARK).unlink(),
+    "other mark": lambda: Path(MARK).write_text("other work\n"),
+    "folder as mark": lambda: (shutil.rmtree("files"), Path(MARK).unlink(), Path(MARK).mkdir()),
+    "file in its place": lambda: (shutil.rmtree("files"), Path("files").write_text("mine")),
+    "strange file": lambda: Path("thesis").write_text("mine"),
+    "link": lambda: Path("thesis").symlink_to("../elsewhere"),
+    "link in its place": lambda: (shutil.rmtree("files"), Path("files").symlink_to("../elsewhere")),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_folder_with_strange_files_is_no_work_folder(tmp_path, monkeypatch, kind):
     folder = tmp_path / "w"
-    with work_folder(folder, "other work" if kind == "other mark" else "work", keep=True) as files:
+    with work_folder(folder, "work", keep=True) as files:
         (files / "a").write_text("ours")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/diary").write_text("mine")
-    if kind == "unmarked":
-        (folder / MARK).unlink()
-    elif kind == "folder as mark":
-        shutil.rmtree(files)
-        (folder / MARK).unlink()
-        (folder / MARK).mkdir()
-    elif kind == "file in its place":
-        shutil.rmtree(files)
-        files.write_text("mine")
-    elif kind == "link":
-        (folder / "thesis").symlink_to(tmp_path / "elsewhere")
-    elif kind == "link in its place":
-        shutil.rmtree(files)
-        files.symlink_to(tmp_path / "elsewhere")
-    elif kind == "strange file":
-        (folder / "thesis").write_text("mine")
+    monkeypatch.chdir(folder)
+    STRANGE[kind]()
     before = tree(tmp_path)
     with pytest.raises(OutputError, match=r"w: "), work_folder(folder, "work", keep=False):
         pass

@@ -9,6 +9,7 @@ from functools import partial
 from hashlib import sha256
 
 import pytest
+from killed import tree
 from packed import tar, zipped
 from web import Web, serving
 
@@ -61,10 +62,6 @@ def network(web, **options):
     return Network(**({"mirror": web.address, "timeout": 5, "attempts": 2, "pause": 0} | options))
 
 
-def files_in(folder):
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_get_brings_files_packs_them_and_check_agrees(tmp_path, known, web):
     one = known(
         entry(rules=(Rule(r"(.+)\.xz", r"\1"),)), {"a/one.txt.xz": TEXTS["a/one.txt"], "two.txt": TEXTS["two.txt"]}
@@ -73,7 +70,7 @@ def test_get_brings_files_packs_them_and_check_agrees(tmp_path, known, web):
     assert present(one, tmp_path) == "no"
     folder = get("toy", tmp_path, network=network(web))
     assert folder == tmp_path / "toy"
-    assert files_in(folder) == {"a/one.txt.xz", "two.txt", "SOURCE"}
+    assert set(tree(folder)) == {"a/one.txt.xz", "two.txt", "SOURCE"}
     assert lzma.decompress((folder / "a/one.txt.xz").read_bytes()) == TEXTS["a/one.txt"]
     assert (folder / "two.txt").read_bytes() == TEXTS["two.txt"]
     assert (folder / "SOURCE").read_text() == source(one)
@@ -88,7 +85,7 @@ def test_what_is_there_is_not_fetched_again_however_it_is_packed(tmp_path, known
     (tmp_path / "toy" / "mine.txt").write_bytes(b"left alone")
     get("toy", tmp_path, network=network(web))
     assert set(web.asked) == {"/data.example/sets/two.txt"}
-    assert files_in(tmp_path / "toy") == {"a/one.txt", "two.txt", "mine.txt", "SOURCE"}
+    assert set(tree(tmp_path / "toy")) == {"a/one.txt", "two.txt", "mine.txt", "SOURCE"}
     web.asked.clear()
     (tmp_path / "toy" / "SOURCE").write_text("by hand\n")
     get("toy", tmp_path, network=network(web))
@@ -106,7 +103,7 @@ def test_of_a_file_packed_in_several_ways_the_one_that_is_read_is_judged_and_rep
     (tmp_path / "toy" / "a" / "one.txt.xz").write_bytes(lzma.compress(TEXTS["a/one.txt"]))
     assert str(check(one, tmp_path)) == f"toy: wrong: a/{other} has 1 lines, 2 expected"
     get("toy", tmp_path, network=network(web))
-    assert files_in(tmp_path / "toy") == {"a/one.txt.xz", "SOURCE"}
+    assert set(tree(tmp_path / "toy")) == {"a/one.txt.xz", "SOURCE"}
     assert check(one, tmp_path).state == "ok"
 
 
@@ -147,13 +144,21 @@ def test_a_damaged_file_is_named_and_got_anew(tmp_path, known, web):
     assert check(one, tmp_path).state == "ok"
 
 
-def test_an_interrupted_get_is_made_again(tmp_path, known, web):
-    known(entry(), {path: TEXTS[path] for path in ("a/one.txt", "two.txt")})
+@pytest.mark.parametrize("recorded", [True, False], ids=["with checksums", "without"])
+def test_an_interrupted_get_is_not_there_whole_and_is_made_again(tmp_path, known, web, recorded):
+    if recorded:
+        one, missing = known(entry(), {path: TEXTS[path] for path in ("a/one.txt", "two.txt")}), "missing two.txt"
+    else:
+        one = known(entry(unpacked=tuple((path, path) for path in ("a/one.txt", "two.txt"))))
+        missing = "missing: the rest of a download that was interrupted"
     web.cut["/data.example/sets/two.txt"] = [5]
     with pytest.raises(CorpusError, match="run the command again"):
         get("toy", tmp_path, network=network(web, attempts=1))
     assert not (tmp_path / "toy" / "two.txt").exists()
+    assert present(one, tmp_path) == "part"
+    assert missing in str(check(one, tmp_path))
     get("toy", tmp_path, network=network(web))
+    assert (present(one, tmp_path), check(one, tmp_path).state) == ("yes", "ok")
     assert web.sent == [
         ("/data.example/sets/a/one.txt", len(TEXTS["a/one.txt"])),
         ("/data.example/sets/two.txt", 5),
@@ -185,7 +190,7 @@ def test_a_set_inside_an_archive(tmp_path, known, web, pack):
     known(one, {path: TEXTS[path] for path in ("a/one.txt", "two.txt")})
     get("toy", tmp_path, network=network(web))
     assert web.asked["/data.example/all.bin"] == 1
-    assert files_in(tmp_path / "toy") == {"a/one.txt", "two.txt", "SOURCE"}
+    assert set(tree(tmp_path / "toy")) == {"a/one.txt", "two.txt", "SOURCE"}
 
 
 LOGIN = b"<html>\nlog in\n</html>\n"  # a page that comes with status 200
@@ -217,7 +222,7 @@ def test_what_is_wrong_is_not_kept_and_is_asked_anew(tmp_path, known, web, optio
     for _ in range(2):
         with pytest.raises(CorpusError, match=message):
             get("toy", tmp_path, network=network(web))
-        assert files_in(tmp_path / "toy") == set()
+        assert tree(tmp_path / "toy") == {}
     assert web.asked[f"/data.example/{path}"] == 2
 
 
@@ -229,7 +234,7 @@ def test_what_a_refused_set_leaves_is_what_was_there(tmp_path, known, web):
     (tmp_path / "toy" / "dev" / "a").write_bytes(b"mine\n")
     with pytest.raises(CorpusError, match=r"2 files dev/\*, 1 expected"):
         get("toy", tmp_path, network=network(web))
-    assert files_in(tmp_path / "toy") == {"dev/a"}
+    assert set(tree(tmp_path / "toy")) == {"dev/a"}
     assert (tmp_path / "toy" / "dev" / "a").read_bytes() == b"mine\n"
 
 
@@ -246,7 +251,7 @@ def test_a_first_download_is_remembered(tmp_path, known, web):
     one = known(entry(address="https://data.example/all.zip", unpacked=(("!top/", ""),), counts=counts))
     get("toy", tmp_path, network=network(web))
     folder = tmp_path / "toy"
-    assert files_in(folder) == {"dev/a", "dev/b", LOCK, "SOURCE"}
+    assert set(tree(folder)) == {"dev/a", "dev/b", LOCK, "SOURCE"}
     contents = {"dev/a": content(b"1\n2\n"), "dev/b": content(b"1\n3\n")}
     assert read_manifest((folder / LOCK).read_text(), LOCK) == contents
     finding = check(one, tmp_path)
@@ -270,19 +275,6 @@ def test_a_first_download_is_remembered(tmp_path, known, web):
     assert present(one, tmp_path) == "part"
 
 
-def test_a_download_without_checksums_that_was_interrupted_is_not_there_whole(tmp_path, known, web):
-    one = known(entry(unpacked=(("a/one.txt", "one.txt"), ("two.txt", "two.txt"))))
-    web.cut["/data.example/sets/two.txt"] = [5]
-    with pytest.raises(CorpusError, match="run the command again"):
-        get("toy", tmp_path, network=network(web, attempts=1))
-    assert present(one, tmp_path) == "part"
-    assert str(check(one, tmp_path)).startswith("toy: missing: the rest of a download that was interrupted")
-    get("toy", tmp_path, network=network(web))
-    assert present(one, tmp_path) == "yes"
-    assert check(one, tmp_path).state == "ok"
-    assert web.asked["/data.example/sets/a/one.txt"] == 1
-
-
 def hub_pages(files, digest=None):
     listing = [{"type": "directory", "path": "data"}, {"type": "file", "path": "README.md"}]
     for path, text in files.items():
@@ -299,7 +291,7 @@ def test_a_hub_repository_or_its_folder(tmp_path, known, web, folder):
         path.replace("tree/abc?", f"tree/abc/{folder}?" if folder else "tree/abc?"): pages[path] for path in pages
     }
     get("toy", tmp_path, network=network(web))
-    assert files_in(tmp_path / "toy") == {"test/ko.jsonl", LOCK, "SOURCE"}
+    assert set(tree(tmp_path / "toy")) == {"test/ko.jsonl", LOCK, "SOURCE"}
 
 
 def test_a_part_of_a_hub_set_is_told_from_the_whole(tmp_path):
@@ -354,4 +346,4 @@ def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web, pages,
     web.pages |= pages
     with pytest.raises(CorpusError, match=message):
         get("toy", tmp_path, network=network(web))
-    assert {path.partition("/")[0] for path in files_in(tmp_path / "toy")} <= {".downloads"}
+    assert {path.partition("/")[0] for path in tree(tmp_path / "toy")} <= {".downloads"}

@@ -12,16 +12,13 @@ from isoglot import mining
 from isoglot.cli import pairs as verbs
 from isoglot.cli.index import export
 from isoglot.core.errors import CorpusError, OutputError
-from isoglot.data import filters, formats
+from isoglot.data import formats
 from isoglot.data.files import read_lines
 from isoglot.data.formats import Format, columns_of, format_of, read_table, read_texts, write_table
 from isoglot.data.groups import Group
 from isoglot.data.readers import read, read_tsv, reader_of
-from isoglot.data.tmx import write_tmx
 from isoglot.index import Sentence, read_sentences
-from isoglot.mining.filtering import filter_file
 from isoglot.mining.sentences import gather
-from toys import ToyEncoder
 
 PAIRS = [Group(("One, two", "Eins"), ("eng", "deu")), Group(('Say "no"\nnow', "Nein"), ("eng", "deu"))]
 CSV = 'en,de\n"One, two",Eins\n\n"Say ""no""\r\nnow",Nein\n'
@@ -157,22 +154,6 @@ def test_what_is_written_as_csv_and_parquet_is_read(tmp_path):
     pytest.importorskip("pyarrow")
     write_table(tmp_path / "a.parquet", "parquet", {"en": "string", "vector": 2}, [[["One"], [[1, 2]]]])
     assert list(read("parquet", tmp_path / "a.parquet")) == [Group(("One",), ("eng",))]
-
-
-def test_a_translation_memory_is_filtered_to_another_one(tmp_path):
-    texts = [f"sentence {number}" for number in range(6)]
-    units = [({}, [("en", text), ("de", text)]) for text in [*texts]]
-    write_tmx(tmp_path / "in.tmx", [*units, ({}, [("en", "one more"), ("de", texts[0])])])
-    paths = (tmp_path / name for name in ("in.tmx", "out.tmx"))
-    counts = filter_file(ToyEncoder(), *paths, dropped=tmp_path / "bad.jsonl", margin="absolute", threshold=0.999)
-    assert counts["eng-deu"] == {"kept": 6, "dropped": 1}
-    assert [group.texts for group in read("tmx", tmp_path / "out.tmx")] == [(text, text) for text in texts]
-    assert [group.texts for group in read("jsonl", tmp_path / "bad.jsonl")] == [("one more", texts[0])]
-
-
-def test_sentences_of_tables_are_left_out_of_training(tmp_path):
-    path = file(tmp_path, "held-out.csv", CSV)
-    assert {"onetwo", "eins", "saynonow", "nein"} < filters.test_sentences(path)
 
 
 COLUMNS = {"score": "double", "id": "string", "text": "string"}

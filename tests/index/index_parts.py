@@ -1,8 +1,9 @@
 """Sentences and vectors for the tests of indexes, and the plain search that indexes must agree with."""
 
 import numpy as np
+from search_loops import top
 
-from isoglot.index import Origin, Sentence
+from isoglot.index import Index, Origin, Sentence
 
 DIM = 8
 ORIGIN = Origin("toy", "0" * 64, DIM)
@@ -19,14 +20,15 @@ def sentences(rows, first=0):
     return [Sentence(f"s{i}", f"text {i}", ("deu", "eng", "ara")[i % 3]) for i in range(first, first + rows)]
 
 
-def brute_force(vectors, queries, k, kept=None):
+def make(folder, rows=50, kind="flat", vectors=None):
+    """An index of these sentences with random vectors, or given ones."""
+    table = unit(rows) if vectors is None else vectors
+    index = Index.create(folder, ORIGIN, kind=kind)
+    index.add_vectors(sentences(len(table)), table)
+    index.restructure()
+    return index
+
+
+def brute_force(vectors, queries, k):
     """(score, row) of the k greatest cosines, one by one."""
-    found = []
-    for query in queries.astype(float):
-        length = sum(value * value for value in query) ** 0.5 or 1.0
-        scores = []
-        for row, vector in enumerate(vectors.astype(float)):
-            if kept is None or row in kept:
-                scores.append((sum(a * b for a, b in zip(vector, query, strict=True)) / length, row))
-        found.append(sorted(scores, key=lambda pair: (-pair[0], pair[1]))[:k])
-    return found
+    return top(queries / np.linalg.norm(queries.astype(float), axis=1, keepdims=True), vectors, k)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from index_parts import ORIGIN, sentences, unit
+from index_parts import ORIGIN, make, sentences, unit
 
 from conftest import SENTENCES
 from isoglot.core.errors import OutputError, SearchError
@@ -149,9 +149,7 @@ def test_many_duplicates_leave_room_for_others(tmp_path):
 @pytest.mark.parametrize("kind", ["hnsw", "ivf", "PCA4,IVF4,Flat"])
 def test_an_approximate_index_finds_others_where_many_are_deleted(tmp_path, kind):
     vectors = unit(700)
-    with Index.create(tmp_path / "i", ORIGIN, kind=kind) as made:
-        made.add_vectors(sentences(700), vectors)
-        made.restructure()
+    with make(tmp_path / "i", kind=kind, vectors=vectors) as made:
         nearest = [hit.id for hit in made.search(vectors[:1], 300, effort=1000)[0]]
         made.delete(nearest[:250])
         assert made._view.structure.ntotal == 700
@@ -164,26 +162,23 @@ def test_an_approximate_index_finds_others_where_many_are_deleted(tmp_path, kind
 def test_a_reader_and_another_writer_see_what_is_compacted(tmp_path, kind, monkeypatch):
     """A structure that can't be trained with what is left stays as it is."""
     monkeypatch.setattr(index, "_WASTE", 10)
-    with Index.create(tmp_path / "i", ORIGIN, kind=kind) as writer:
-        writer.add_vectors(sentences(300), unit(300))
-        writer.restructure()
-        with Index.open(tmp_path / "i") as reader:
-            writer.delete([f"s{row}" for row in range(260)])
-            is_compact = kind != "IVF64,PQ4"
-            assert writer._view.files.rows == (40 if is_compact else 300)
-            assert (tmp_path / "i" / "vectors.npy").exists() != is_compact
-            for one in (reader, writer):
-                hits = one.search(unit(300)[260:], 1, effort=64)
-                assert [hit[0].id for hit in hits] == [f"s{row}" for row in range(260, 300)]
-                assert len(one) == sum(one.languages().values()) == 40
-            reader.add_vectors(sentences(1, 300), unit(1, seed=5))
-            assert writer.search(unit(1, seed=5), 1)[0][0].id == "s300"
-            writer.save(tmp_path / "saved")
-            with Index.open(tmp_path / "saved") as copy:
-                assert [hit.id for hit in copy.search(unit(1), 50, languages="deu")[0]] == [
-                    hit.id for hit in writer.search(unit(1), 50, languages="deu")[0]]  # fmt: skip
-            writer.delete([f"s{row}" for row in range(260, 301)])
-            assert (len(reader), reader.search(unit(1)), reader.kind) == (0, [[]], kind)
+    with make(tmp_path / "i", 300, kind) as writer, Index.open(tmp_path / "i") as reader:
+        writer.delete([f"s{row}" for row in range(260)])
+        is_compact = kind != "IVF64,PQ4"
+        assert writer._view.files.rows == (40 if is_compact else 300)
+        assert (tmp_path / "i" / "vectors.npy").exists() != is_compact
+        for one in (reader, writer):
+            hits = one.search(unit(300)[260:], 1, effort=64)
+            assert [hit[0].id for hit in hits] == [f"s{row}" for row in range(260, 300)]
+            assert len(one) == sum(one.languages().values()) == 40
+        reader.add_vectors(sentences(1, 300), unit(1, seed=5))
+        assert writer.search(unit(1, seed=5), 1)[0][0].id == "s300"
+        writer.save(tmp_path / "saved")
+        with Index.open(tmp_path / "saved") as copy:
+            assert [hit.id for hit in copy.search(unit(1), 50, languages="deu")[0]] == [
+                hit.id for hit in writer.search(unit(1), 50, languages="deu")[0]]  # fmt: skip
+        writer.delete([f"s{row}" for row in range(260, 301)])
+        assert (len(reader), reader.search(unit(1)), reader.kind) == (0, [[]], kind)
 
 
 def test_rows_that_others_add_and_delete_meanwhile_are_not_in_a_state():
@@ -219,7 +214,7 @@ KILLED = """
 import os, shutil, signal, sys
 from pathlib import Path
 sys.path[:0] = {path!r}
-from index_parts import ORIGIN, sentences, unit
+from index_parts import make, unit
 from isoglot.index import Index, Sentence, index
 index._WASTE = 10
 folder, kind = sys.argv[1:]
@@ -239,9 +234,7 @@ def content(place):
         near = [[(hit.id, hit.text) for hit in hits] for hits in made.search(unit(5, seed=1), 5)]
         return rows, near, sum(path.is_file() for path in Path(place).rglob("*"))
 
-with Index.create(f"{{folder}}/before", ORIGIN, kind=kind) as made:
-    made.add_vectors(sentences(60), unit(60))
-    made.restructure()
+make(f"{{folder}}/before", 60, kind).close()
 states = []
 for at in range(-1, 1000):
     shutil.copytree(f"{{folder}}/before", f"{{folder}}/i")

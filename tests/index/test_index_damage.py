@@ -10,9 +10,10 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
+from command_line import locked_elsewhere
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from index_parts import DIM, ORIGIN, sentences, unit
+from index_parts import DIM, ORIGIN, make, sentences, unit
 
 from isoglot.core.errors import OutputError
 from isoglot.data.files import exclusive
@@ -28,9 +29,7 @@ ROWS = 3000
 def whole(tmp_path_factory):
     """An index whose tables have inner pages."""
     folder = tmp_path_factory.mktemp("whole") / "i"
-    with Index.create(folder, ORIGIN, kind="hnsw") as index:
-        index.add_vectors(sentences(ROWS), unit(ROWS))
-        index.restructure()
+    make(folder, ROWS, "hnsw").close()
     return folder
 
 
@@ -130,8 +129,7 @@ def test_ill_typed_rows_are_one_error(copy, tmp_path, change):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("languages", [[], ["deu"]])
 def test_vectors_that_are_not_finite_are_found_when_they_are_read(tmp_path, value, languages):
-    with Index.create(tmp_path / "i", ORIGIN) as index:
-        index.add_vectors(sentences(60), unit(60))
+    make(tmp_path / "i", 60).close()
     path = tmp_path / "i" / "vectors.npy"
     overwrite(path, path.stat().st_size - 4 * DIM * 3, np.float32([value]).tobytes())  # row 57, of "deu"
     with Index.open(tmp_path / "i") as index:
@@ -182,8 +180,7 @@ def test_an_analyzed_index_opens(copy, tmp_path):
 @given(header=st.binary(min_size=1, max_size=118))
 def test_any_header_of_a_shard_is_one_error_or_the_same_vectors(tmp_path_factory, header):
     folder = tmp_path_factory.mktemp("i")
-    with Index.create(folder / "i", ORIGIN) as index:
-        index.add_vectors(sentences(5), unit(5))
+    make(folder / "i", 5).close()
     path = folder / "i" / "vectors.npy"
     overwrite(path, 10, header)
     with right_or_named(path), Index.open(folder / "i") as index:
@@ -210,9 +207,7 @@ def test_a_faiss_file_of_other_dimension_or_without_a_digest(copy, tmp_path):
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "IVF4,Flat"])
 @pytest.mark.parametrize("k", [1, 39, 40, 41, 1000, 2**31, 10**30])
 def test_more_than_there_is_gives_all_there_is(tmp_path, kind, k):
-    with Index.create(tmp_path / "i", ORIGIN, kind=kind) as index:
-        index.add_vectors(sentences(200), unit(200))
-        index.restructure()
+    with make(tmp_path / "i", 200, kind) as index:
         for found in (*index.search(unit(2), k, effort=10**12), *index.search(unit(1), k, languages=["deu"])):
             assert 0 < len(found) <= min(k, 200)
             assert len({hit.row for hit in found}) == len(found)
@@ -223,20 +218,13 @@ def test_more_than_there_is_gives_all_there_is(tmp_path, kind, k):
 def test_another_process_that_adds_is_waited_for_or_refused(tmp_path, toy_static):
     origin = Origin.of(toy_static, "toy")
     with Index.create(tmp_path / "i", origin, model=toy_static) as index:
-        code = (
-            "import sys\nfrom isoglot.data.files import exclusive\n"
-            f"with exclusive({str(tmp_path / 'i')!r}):\n    print('held', flush=True)\n    sys.stdin.read()"
-        )
-        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-            other.stdout.readline()
+        with locked_elsewhere(tmp_path / "i"):
             with pytest.raises(OutputError, match="another process"):
                 index.add([Sentence("a", "cat")])
             with pytest.raises(OutputError, match="another process"):
                 Index.create(tmp_path / "i", origin)
             with Index.open(tmp_path / "i") as reader:  # reading is not writing
                 assert len(reader) == 0
-            other.stdin.close()
-            other.wait()
         assert index.add([Sentence("a", "cat")]).new == 1
     with exclusive(tmp_path / "i"):
         pass

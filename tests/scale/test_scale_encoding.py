@@ -34,10 +34,7 @@ def files(tmp_path):
 def test_equals_encoding_at_once(model, files, tmp_path):
     told = []
     found = encode_shards(model, files, tmp_path / "out", lines=10, progress=lambda *event: told.append(event))
-    assert [path.name for path in found.files] == [
-        *(f"a.txt-{number:06d}.npy" for number in range(3)),
-        *(f"b.txt-{number:06d}.npy" for number in range(3)),
-    ]
+    assert [path.name for path in found.files] == [f"{side}.txt-{at:06d}.npy" for side in "ab" for at in range(3)]
     assert found.counts == (10, 10, 7) * 2
     assert told == [(number, 6) for number in range(1, 7)]
     expected = encode(load(model), [*LINES, *LINES[::-1]])

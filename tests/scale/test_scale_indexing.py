@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from killed import tree
 from ray_workers import descendants
 
 import conftest
@@ -128,7 +129,7 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_is_killed(model, tmp_pat
         stop.set()
         killer.join()
     assert killed
-    require_equal_folders(tmp_path / "plain", tmp_path / "pieces")
+    assert tree(tmp_path / "plain") == tree(tmp_path / "pieces")
 
 
 def start(script, *words):
@@ -190,16 +191,6 @@ def make_shards(model, folder, count, numbers=None, sentences=TEXTS, **settings)
         index_shards(model, sentences, folder, shard=(number, count), **settings).close()
 
 
-def require_equal_folders(one, other):
-    """The same files with the same bytes."""
-    folders = [
-        {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()} for folder in (one, other)
-    ]
-    assert folders[0].keys() == folders[1].keys()
-    for name, path in folders[0].items():
-        assert path.read_bytes() == folders[1][name].read_bytes()
-
-
 @pytest.mark.parametrize(("kind", "count"), [(None, 1), ("flat", 3), ("IVF2,Flat", 2), ("IVF2,PQ4x2np", 11)])
 def test_merged_shards_are_the_index_made_at_once(model, tmp_path, kind, count):
     if kind not in (None, "flat"):
@@ -212,7 +203,7 @@ def test_merged_shards_are_the_index_made_at_once(model, tmp_path, kind, count):
         texts = [one.text for one in TEXTS]
         assert plain.search(texts, 5) == merged.search(texts, 5)
         assert (plain.origin, plain.kind, plain.recall) == (merged.origin, merged.kind, merged.recall)
-    require_equal_folders(tmp_path / "plain", tmp_path / "merged")
+    assert tree(tmp_path / "plain") == tree(tmp_path / "merged")
     merge_shards(tmp_path / "merged").close()  # adds nothing
     with Index.open(tmp_path / "merged") as again:
         assert len(again) == len(TEXTS)
@@ -238,7 +229,7 @@ def test_columns_beside_the_sentences_of_shards(model, tmp_path):
     make_shards(model, tmp_path / "merged", 3, sentences=texts, **columns)
     merge_shards(tmp_path / "merged").close()
     Index.build(model, texts, folder=tmp_path / "plain", device="cpu", **columns).close()
-    require_equal_folders(tmp_path / "plain", tmp_path / "merged")
+    assert tree(tmp_path / "plain") == tree(tmp_path / "merged")
 
 
 def test_shards_and_a_merge_that_were_cut_short_are_completed(model, tmp_path, monkeypatch):
@@ -287,7 +278,7 @@ def test_processes_that_make_shards_at_once_one_of_which_is_killed(model, tmp_pa
         assert [job.wait() for job in jobs] == [0, code, 0]
     Index.build(model, MANY, folder=tmp_path / "plain", device="cpu").close()
     merge_shards(tmp_path / "merged").close()
-    require_equal_folders(tmp_path / "plain", tmp_path / "merged")
+    assert tree(tmp_path / "plain") == tree(tmp_path / "merged")
 
 
 def damaged(folder, toy_static, model, case):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray_workers import descendants
+from search_loops import assert_same
 from threadpoolctl import threadpool_limits
 
 from isoglot.core.errors import EncoderError
@@ -31,18 +32,13 @@ def with_ties(rows, seed):
     return np.random.default_rng(seed).integers(-1, 2, (rows, 3)).astype(np.float32)
 
 
-def same(a, b):
-    for one, other in zip(a, b, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("make", [vectors, lambda rows, seed: with_ties(rows, seed)], ids=["random", "ties"])
+@pytest.mark.parametrize("make", [vectors, with_ties], ids=["random", "ties"])
 @pytest.mark.parametrize(("n", "m"), [(9000, 13000), (3 * TILE, 100), (700, 2 * TILE + 1)])
 def test_blocks_equal_one_search(make, n, m):
     x, y = make(n, seed=1), make(m, seed=2)
     with threadpool_limits(1):
         expected = neighbours(x, y, 4, metric="cosine")
-    same(neighbours_shards(x, y, 4, block=TILE), expected)
+    assert_same(neighbours_shards(x, y, 4, block=TILE), expected)
 
 
 @settings(max_examples=60)
@@ -93,7 +89,7 @@ def test_pairs_equal_those_of_mine(margin, direction):
         expected = mine(x, y, k=3, threshold=0.2, **options)
     found = choose(neighbours_shards(x, y, 3, block=TILE), **options).above(0.2)
     assert len(found) > 100
-    same((found.source, found.target, found.score), (expected.source, expected.target, expected.score))
+    assert_same((found.source, found.target, found.score), (expected.source, expected.target, expected.score))
 
 
 def test_files_and_folders_stand_for_arrays(tmp_path):
@@ -103,7 +99,7 @@ def test_files_and_folders_stand_for_arrays(tmp_path):
         np.save(tmp_path / "x" / f"{place:03d}.npy", x[start : start + 1000])
     np.save(tmp_path / "y.npy", y.astype(np.float16))
     expected = neighbours_shards(x, y.astype(np.float16), 2, block=TILE)
-    same(neighbours_shards(tmp_path / "x", tmp_path / "y.npy", 2, block=TILE), expected)
+    assert_same(neighbours_shards(tmp_path / "x", tmp_path / "y.npy", 2, block=TILE), expected)
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
@@ -155,7 +151,7 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed(tmp_path):
     found = neighbours_shards(tmp_path / "x.npy", y, 4, block=TILE, cluster=cluster, progress=kill_one)
     assert killed
     assert seen == [(place, 20) for place in range(1, 21)]
-    same(found, expected)
+    assert_same(found, expected)
 
 
 def test_a_comparison_resumes_where_it_was_stopped(tmp_path, monkeypatch):
@@ -177,8 +173,7 @@ def test_a_comparison_resumes_where_it_was_stopped(tmp_path, monkeypatch):
     del made[:]
     again = neighbours_shards(x, y, 3, block=TILE, checkpoint=checkpoint)
     assert len(made) == 15 - 6
-    for name in ("forward_ids", "forward_scores", "backward_ids", "backward_scores"):
-        assert (getattr(again, name) == getattr(whole, name)).all()
+    assert_same(again, whole)
     del made[:]
     neighbours_shards(x, y, 3, block=TILE, checkpoint=checkpoint)
     assert made == []  # nothing is compared again

@@ -1,5 +1,14 @@
 """Neighbours, margins, mining and thresholds in plain loops, as the papers and LASER's miner describe them."""
 
+import numpy as np
+
+
+def assert_same(one, other):
+    """Equal parts of two results, to the last bit."""
+    for a, b in zip(one, other, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
 
 def whole(rng, rows, dim, spread=2):
     """Small whole numbers: inner products are exact in any order, and ties abound."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from search_loops import top
 
 from isoglot.search import search_binary
 from isoglot.search.binary import find_candidates
@@ -11,11 +12,11 @@ from isoglot.search.binary import find_candidates
 
 def loops(queries, codes, count):
     """Ids by Hamming distance, then id."""
-    distance = [
-        [sum(bin(int(a) ^ int(b)).count("1") for a, b in zip(query, code, strict=True)) for code in codes]
-        for query in queries
-    ]
-    return [sorted(range(len(codes)), key=lambda at: (row[at], at))[:count] for row in distance]
+
+    def nearness(query, code):
+        return -sum(bin(int(a) ^ int(b)).count("1") for a, b in zip(query, code, strict=True))
+
+    return [[at for _, at in row] for row in top(queries, codes, count, nearness)]
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.integers(1, 11), st.integers(1, 40))

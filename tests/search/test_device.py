@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_loops import whole
+from search_loops import assert_same, whole
 
 import isoglot
 from isoglot.core.errors import EncoderError
@@ -34,12 +34,6 @@ def small(monkeypatch):
     """Many tiles, blocks and stripes."""
     monkeypatch.setattr(device, "SIDE", 64)
     monkeypatch.setattr(device, "STRIPE", 200 * 6)
-
-
-def assert_same(one, other):
-    for a, b in zip(one, other, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
 
 
 @settings(max_examples=60)
@@ -214,10 +208,8 @@ def test_verbs_give_what_they_give_by_numpy(monkeypatch):
     source, target = (
         [text for _, text in read_lines(BUNDLED / "mine" / f"deu-eng.{code}.xz")][:600] for code in ("deu", "eng")
     )
-    model, pairs = (
-        isoglot.load("isoglot-static"),
-        [Group(both, ("deu", "eng")) for both in zip(source, target, strict=True)],
-    )
+    model = isoglot.load("isoglot-static")
+    pairs = [Group(both, ("deu", "eng")) for both in zip(source, target, strict=True)]
 
     def everything():
         return (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_loops import cosine, dot, top, whole
+from search_loops import assert_same, cosine, dot, top, whole
 
 from isoglot.search import exact
 from isoglot.search.exact import neighbours
@@ -41,8 +41,7 @@ def test_many_tiles_equal_one(k):
     x, y = whole(rng, 501, 6), whole(rng, 703, 6)
     one = neighbours(x, y, k)
     many = neighbours(x, y, k, budget=max(SMALL, 40 * 33 * 65 * k))
-    for a, b in zip(one, many, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(one, many)
     forward = np.argsort(-(x @ y.T), axis=1, kind="stable")[:, :k]
     backward = np.argsort(-(y @ x.T), axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(many.forward_ids, forward)
@@ -75,8 +74,7 @@ def test_memory_maps_of_any_float(kind, tmp_path):
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", y)
     mapped = (np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy"))
-    for a, b in zip(neighbours(*mapped, 3), neighbours(x.astype(float), y.astype(float), 3), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(neighbours(*mapped, 3), neighbours(x.astype(float), y.astype(float), 3))
 
 
 @pytest.mark.parametrize("metric", ["dot", "cosine"])
@@ -89,7 +87,7 @@ def test_the_number_of_threads_changes_no_bit(metric, monkeypatch):
         monkeypatch.setattr(exact, "_threads", lambda: threads)  # noqa: B023 - used before it changes
         found.append(neighbours(x, y, 5, metric=metric))
     for other in found[1:]:
-        assert all((a == b).all() for a, b in zip(found[0], other, strict=True))
+        assert_same(found[0], other)
 
 
 @pytest.mark.parametrize("k", [1, 4, 20])
@@ -116,8 +114,7 @@ def test_more_neighbours_than_rows_need_no_more_memory(metric):
     everything = neighbours(x, y, 300, metric=metric)
     more = neighbours(x, y, 10**30, metric=metric)
     assert more.forward_ids.shape == (300, 200)
-    for one, other in zip(everything, more, strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same(everything, more)
 
 
 def test_infinity_minus_infinity_is_no_score(monkeypatch):

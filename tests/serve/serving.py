@@ -13,7 +13,16 @@ pytest.importorskip("faiss")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
-from isoglot.serve import Limits, Server, embeddings
+from conftest import build_tokenizer
+from isoglot.encoders import StaticEncoder
+from isoglot.serve import Limits, Server, create_app, embeddings
+
+SERVE = "import sys; from isoglot.cli.main import app; app(['serve', sys.argv[1], '--port', '0'])"
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return StaticEncoder.create(build_tokenizer(), 8, seed=1)
 
 
 @contextmanager
@@ -28,6 +37,11 @@ def started(app, **limits):
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
+
+
+def limited(encoder, **limits):
+    """A server of embeddings with these limits."""
+    return started(create_app(encoder=encoder, limits=Limits(**limits)), **limits)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """deploy/ and the Dockerfile: valid files, variables that the server reads, paths that it has, more time to stop than
-it takes, and more memory than it needs.
+it takes, more memory than it needs, and a health check that a full server passes.
 """
 
+import json
 import os
 import re
 import shlex
@@ -9,18 +10,20 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from serving import ask
+import serving
+from serving import ask, held, limited
 
-from conftest import build_tokenizer
-from isoglot.encoders import StaticEncoder
 from isoglot.serve import Limits, create_app
 
+encoder = serving.encoder
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy").iterdir())
 yaml = pytest.importorskip("yaml")
@@ -28,6 +31,7 @@ COMPOSE, SERVICE = ((ROOT / "deploy" / name).read_text("utf-8") for name in ("co
 DEPLOYMENT, BALANCER = yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text("utf-8"))
 (CONTAINER,) = DEPLOYMENT["spec"]["template"]["spec"]["containers"]
 (COMPOSED,) = yaml.safe_load(COMPOSE)["services"].values()
+IMAGE = (ROOT / "Dockerfile").read_text("utf-8")
 
 
 def test_compose_follows_the_specification():
@@ -61,9 +65,8 @@ def test_variables_are_documented(path):
     assert variables <= documented
 
 
-def test_probes_ask_for_paths_of_the_server():
-    app = create_app(encoder=StaticEncoder.create(build_tokenizer(), 8, seed=1))
-    paths = {route.path for route in app.routes}
+def test_probes_ask_for_paths_of_the_server(encoder):
+    paths = {route.path for route in create_app(encoder=encoder).routes}
     probes = [CONTAINER[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
     assert {probe["path"] for probe in probes} == {"/health", "/ready"} <= paths
     assert {probe["port"] for probe in probes} == {port["name"] for port in CONTAINER["ports"]}
@@ -83,7 +86,6 @@ def test_the_service_of_kubernetes_leads_to_the_deployment():
     assert DEPLOYMENT["spec"]["selector"]["matchLabels"] == BALANCER["spec"]["selector"]
 
 
-IMAGE = (ROOT / "Dockerfile").read_text("utf-8")
 MEBIBYTES = {"1g": 1024, "1Gi": 1024, "1G": 1024}
 # Of each file: variables beside those of the image, what clients call the server, and the limit of its memory.
 STARTED = {
@@ -133,3 +135,36 @@ def test_what_a_file_starts_answers_its_probes_within_its_memory(name, tmp_path)
     finally:
         process.kill()
         process.wait()
+
+
+def test_the_image_has_the_packages_of_every_kind_of_index_at_known_versions():
+    (extras,) = re.findall(r'install --constraint /src/constraints\.txt "/src\[([a-z,]+)\]"', IMAGE)
+    assert set(extras.split(",")) == {"serve", "models", "faiss"}
+    assert set(extras.split(",")) <= set(metadata("isoglot").get_all("Provides-Extra"))
+
+
+def test_what_is_copied_is_not_ignored():
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    for line in re.findall(r"^COPY (?!--from)(.+) \S+$", IMAGE, re.MULTILINE):
+        assert {f"!{name}" for name in line.split()} <= set(kept)
+
+
+def test_a_full_server_is_healthy_and_not_ready(encoder, monkeypatch):
+    """Healthy to the container, which would restart it."""
+    with held(monkeypatch) as (goes, has_work), limited(encoder, requests=1) as server:
+        asking = threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", {"input": "cat"}))
+        asking.start()
+        assert has_work.wait(30)
+        assert ask(server, "GET", "/ready")[0] == 503
+        assert check(server.port) == 0
+        goes.set()
+        asking.join()
+        assert ask(server, "GET", "/ready")[0] == 200
+    assert check(server.port) != 0  # stopped
+
+
+def check(port):
+    (command,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", IMAGE, re.MULTILINE)
+    _, *arguments = json.loads(command)
+    variables = {**os.environ, "ISOGLOT_SERVE_PORT": str(port)}
+    return subprocess.run([sys.executable, *arguments], env=variables, capture_output=True, check=False).returncode

@@ -12,33 +12,24 @@ from contextlib import suppress
 from http.client import HTTPConnection
 
 import pytest
+import serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from serving import ask, connect, raw, received, started, until
+from serving import SERVE, ask, connect, limited, raw, received, started, until
 
-from conftest import build_tokenizer
 from index_folder import make_index
-from isoglot.encoders import StaticEncoder
 from isoglot.index import Index, SearchError
 from isoglot.serve import Limits, Server, create_app, embeddings
 from isoglot.serve.embeddings import encode
 
 HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n"
-
-
-@pytest.fixture(scope="module")
-def encoder():
-    return StaticEncoder.create(build_tokenizer(), 8, seed=1)
+encoder = serving.encoder
 
 
 @pytest.fixture(scope="module")
 def server(encoder):
     with started(create_app(encoder=encoder)) as made:
         yield made
-
-
-def limited(encoder, **limits):
-    return started(create_app(encoder=encoder, limits=Limits(**limits)), **limits)
 
 
 def is_quick(server):
@@ -282,8 +273,7 @@ def test_large_requests_do_not_hold_up_small_ones(encoder, slow):
 
 
 def test_what_cannot_wait_is_turned_away(encoder, slow):
-    limits = {"requests": 2, "large": 1, "small": 100}
-    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server:
+    with limited(encoder, requests=2, large=1, small=100) as server:
         slow.hold.clear()
         large = {"input": ["cat"] * 50}
         waiting = [
@@ -329,8 +319,7 @@ def test_answers_of_many_vectors_leave_the_threads_to_small_requests(encoder, mo
     ("path", "body"), [("/v1/embeddings", {"input": ["a"] * 600}), ("/similarity", {"a": ["a"] * 600, "b": ["b"]})]
 )
 def test_small_bodies_of_many_texts_are_large_requests(encoder, slow, path, body):
-    limits = {"large": 1}
-    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server:
+    with limited(encoder, large=1) as server:
         slow.hold.clear()
         found = []
         asking = threading.Thread(target=lambda: found.append(ask(server, "POST", path, body)[0]))
@@ -412,9 +401,6 @@ def test_large_requests_under_way_are_answered_within_the_grace(encoder, tmp_pat
     refused = [json.loads(found)["error"]["message"] for status, found in replies if status == 503]
     assert len(refused) == 20 - answered
     assert sum("shutting down" in words for words in refused) == accepted - answered
-
-
-SERVE = "import sys; from isoglot.cli.main import app; app(['serve', sys.argv[1], '--port', '0'])"
 
 
 @pytest.mark.slow

@@ -8,22 +8,16 @@ import time
 import numpy as np
 import pytest
 import serving
-from serving import ask, connect, received, started, until
+from serving import ask, connect, limited, received, started, until
 from typer.testing import CliRunner
 
-from conftest import build_tokenizer
 from isoglot.cli.main import app as verbs
-from isoglot.encoders import StaticEncoder
 from isoglot.index import Index
 from isoglot.model import encode
-from isoglot.serve import Limits, create_app, embeddings
+from isoglot.serve import create_app, embeddings
 
 SECRET = "a text that nobody may log"
-
-
-@pytest.fixture(scope="module")
-def encoder():
-    return StaticEncoder.create(build_tokenizer(), 8, seed=1)
+encoder = serving.encoder
 
 
 @pytest.fixture
@@ -117,8 +111,7 @@ def test_similarities_are_cosines(encoder):
 
 
 def test_a_request_that_takes_too_long_is_dropped(encoder, held):
-    limits = {"work": 0.2}
-    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server:
+    with limited(encoder, work=0.2) as server:
         status, _, body = ask(server, "POST", "/v1/embeddings", {"input": "cat"})
         assert status == 504
         assert "0.2 seconds" in json.loads(body)["error"]["message"]
@@ -160,8 +153,8 @@ def test_a_request_that_is_cut_off_when_the_server_stops_is_answered_without_a_t
 
     body = json.dumps({"input": ["a long text"] * 200}).encode()
     head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
-    limits = {"grace": 1, "small": 100}  # the body is large, and so is the answer
-    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server, connect(server) as client:
+    # The body is large, and so is the answer.
+    with limited(encoder, grace=1, small=100) as server, connect(server) as client:
         try:
             if stage == "body":
                 client.sendall(head + body[:200])

@@ -9,12 +9,10 @@ from importlib.resources import files
 from urllib.parse import quote
 
 import pytest
+from serving import SERVE
 
 from index_folder import LINES, make_index
 
-pytest.importorskip("faiss")
-
-SERVE = "import sys; from isoglot.cli.main import app; app(['serve', sys.argv[1], '--port', '0'])"
 HITS = [
     {
         "score": 0.9,

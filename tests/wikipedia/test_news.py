@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+import wiki_dumps
 
 from isoglot.core.errors import CorpusError
 from isoglot.evaluation import TASKS
@@ -16,22 +17,16 @@ build_news, read_categories = mewsc.build_news, mewsc.read_categories
 pytest.importorskip("mwparserfromhell")
 pytest.importorskip("sentencex")
 
-HEAD = """<mediawiki xml:lang="de"><siteinfo><dbname>dewikinews</dbname><base>https://de.wikinews.org/wiki/Hauptseite</base>
-<namespaces><namespace key="0" case="first-letter" /><namespace key="14" case="first-letter">Kategorie</namespace>
-</namespaces></siteinfo>
-"""
-PAGE = "<page><title>{}</title><ns>{}</ns>{}<revision><text>{}</text></revision></page>\n"
-
 
 def dump(folder, pages):
-    path = folder / "news.xml"
-    path.write_text(HEAD + "".join(PAGE.format(*page) for page in pages) + "</mediawiki>")
+    path = wiki_dumps.write(folder / "news.xml", *pages, wiki="de")
+    path.write_text(path.read_text().replace("dewiki", "dewikinews").replace("wikipedia.org", "wikinews.org"))
     return str(path)
 
 
 def page(number, *categories, text="'''Bonn''' – Erster Satz der Meldung {}. Zweiter Satz."):
     links = "".join(f"[[{category}]]" for category in categories)
-    return f"Meldung {number}", 0, "", text.format(number) + "\n\n" + links
+    return wiki_dumps.page(f"Meldung {number}", text.format(number) + "\n\n" + links)
 
 
 def test_the_first_sentence_of_pages_with_one_topic(tmp_path):
@@ -42,8 +37,8 @@ def test_the_first_sentence_of_pages_with_one_topic(tmp_path):
         page(6, "Kategorie:Veröffentlicht"),  # of none
         page(7, "Kategorie:Wetter"),  # of a topic with one page
         page(8, "Kategorie:Sport", text="Ja."),
-        ("Kategorie:Bonn", 14, "", "Ein Satz. [[Kategorie:Sport]]"),
-        ("Weg", 0, '<redirect title="Meldung 1" />', "#WEITERLEITUNG [[Meldung 1]] [[Kategorie:Sport]]"),
+        wiki_dumps.page("Kategorie:Bonn", "Ein Satz. [[Kategorie:Sport]]", ns=14),
+        wiki_dumps.page("Weg", "#WEITERLEITUNG [[Meldung 1]] [[Kategorie:Sport]]", redirect="Meldung 1"),
     ]
     topics = {"de": {"Sport", "Themenportal Politik", "Wetter"}}
     made = build_news([dump(tmp_path, pages)], topics, tmp_path / "set", least=2)

@@ -11,8 +11,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from killed import tree
 from wiki_dumps import page, write
-from wiki_world import FOREIGN, IDS, KINDS, contents, make, world
+from wiki_world import FOREIGN, IDS, KINDS, make, world
 
 from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data.readers.entities import read_entities
@@ -169,7 +170,7 @@ def test_a_dump_that_is_named_twice_gives_each_sentence_once(made, tmp_path):
 def test_two_processes_write_the_same_bytes(made, tmp_path):
     sources, folder, _ = made
     make(sources, tmp_path / "out", workers=2)
-    assert contents(tmp_path / "out") == contents(folder / "out")
+    assert tree(tmp_path / "out") == tree(folder / "out")
 
 
 def victim(sources, folder, words, when):
@@ -195,7 +196,7 @@ def test_killed_at_any_pass_it_goes_on_and_writes_the_same_bytes(made, tmp_path,
         assert not (tmp_path / "again").exists()
     monkeypatch.setattr(MODULE, "read_articles", lambda *_, **__: pytest.fail("every article was read before"))
     make(sources, tmp_path / "again")
-    assert contents(tmp_path / "again") == contents(folder / "out")
+    assert tree(tmp_path / "again") == tree(folder / "out")
 
 
 def test_other_settings_of_the_choice_read_no_article_again(made, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 from wiki_dumps import names
 
+from conftest import published
 from isoglot.core.errors import CorpusError
 from isoglot.wikipedia.entities import (
     Entity,
@@ -134,3 +135,17 @@ def test_titles_redirects_labels_and_types(tmp_path):
         assert find_labels(base, ["Q1", "Q2", "Q9"]) == {"Q1": "A", "Q2": "second"}
         assert has_types(base)
     assert [p.name for p in tmp_path.iterdir()] == ["tables.sqlite"]
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_entities_of_the_wikidata_sample():
+    path = published("wikidata-entities/entities")
+    warnings: list[str] = []
+    lines = list(wikidata_lines(path, warnings.append))
+    wikis = {wiki: Names(wiki, {}) for wiki in ("ja", "en")}
+    found = {one.id: one for one in map(read_entity, entity_lines(lines, path, wikis))}
+    assert (len(lines), warnings) == (49, [])
+    assert sum(bool(one.types) for one in found.values()) == 40
+    assert found["Q64"].titles == {"ja": "ベルリン", "en": "Berlin"}
+    assert found["Q64"].types[:2] == ("Q1901835", "Q200250")

@@ -8,49 +8,40 @@ from isoglot.wikipedia.titles import ARTICLE, HIDDEN, OTHER, Names, find_languag
 
 
 @pytest.mark.parametrize(
-    "link, title",
+    "link, kind, title",
     [
-        ("berlin", "Berlin"),
-        (" new_york  City ", "New york City"),
-        ("Berlin#History", "Berlin"),
-        ("Berlin&nbsp;wall", "Berlin wall"),
-        ("Caf%C3%A9", "Café"),
-        ("100%", "100%"),
-        ("50%ff", "50%ff"),
-        ("\u200eBerlin\u200f", "Berlin"),
-        (":berlin", "Berlin"),
-        ("Star Trek: Discovery", "Star Trek: Discovery"),
-        ("ß", "ß"),
-        ("straße", "Straße"),
-        ("éclair", "Éclair"),
-        ("東京", "東京"),
+        ("berlin", ARTICLE, "Berlin"),
+        (" new_york  City ", ARTICLE, "New york City"),
+        ("Berlin#History", ARTICLE, "Berlin"),
+        ("Berlin&nbsp;wall", ARTICLE, "Berlin wall"),
+        ("Caf%C3%A9", ARTICLE, "Café"),
+        ("100%", ARTICLE, "100%"),
+        ("50%ff", ARTICLE, "50%ff"),
+        ("\u200eBerlin\u200f", ARTICLE, "Berlin"),
+        (":berlin", ARTICLE, "Berlin"),
+        ("Star Trek: Discovery", ARTICLE, "Star Trek: Discovery"),
+        ("ß", ARTICLE, "ß"),
+        ("straße", ARTICLE, "Straße"),
+        ("éclair", ARTICLE, "Éclair"),
+        ("東京", ARTICLE, "東京"),
+        ("File:A.png", HIDDEN, ""),
+        ("Image:A.png", HIDDEN, ""),
+        ("画像:A.JPG", HIDDEN, ""),
+        ("Category:Towns", HIDDEN, ""),
+        (":Category:Towns", OTHER, ""),
+        (":File:A.png", OTHER, ""),
+        ("de:Berlin", HIDDEN, ""),
+        ("zh-min-nan:Berlin", HIDDEN, ""),
+        (":de:Berlin", OTHER, ""),
+        ("wikt:house", OTHER, ""),
+        ("User talk:Me", OTHER, ""),
+        ("Help:Me", OTHER, ""),
+        ("#Section", OTHER, ""),
+        ("", OTHER, ""),
     ],
 )
-def test_articles(link, title):
-    assert resolve(link, names()) == (ARTICLE, title)
-
-
-@pytest.mark.parametrize(
-    "link, kind",
-    [
-        ("File:A.png", HIDDEN),
-        ("Image:A.png", HIDDEN),
-        ("画像:A.JPG", HIDDEN),
-        ("Category:Towns", HIDDEN),
-        (":Category:Towns", OTHER),
-        (":File:A.png", OTHER),
-        ("de:Berlin", HIDDEN),
-        ("zh-min-nan:Berlin", HIDDEN),
-        (":de:Berlin", OTHER),
-        ("wikt:house", OTHER),
-        ("User talk:Me", OTHER),
-        ("Help:Me", OTHER),
-        ("#Section", OTHER),
-        ("", OTHER),
-    ],
-)
-def test_what_is_no_article(link, kind):
-    assert resolve(link, names()) == (kind, "")
+def test_where_a_link_leads(link, kind, title):
+    assert resolve(link, names()) == (kind, title)
 
 
 def test_names_of_the_wikipedia_itself_and_the_english_ones():
@@ -66,13 +57,8 @@ def test_first_letter():
 
 
 def test_codes_of_wikipedias_are_not_always_codes_of_languages():
-    assert [find_language(code) for code in ("als", "simple", "zh-yue", "ja", "no")] == [
-        "gsw",
-        "eng",
-        "yue",
-        "jpn",
-        "nor",
-    ]
+    codes = {"als": "gsw", "simple": "eng", "zh-yue": "yue", "ja": "jpn", "no": "nor"}
+    assert {code: find_language(code) for code in codes} == codes
     assert make_key("deu") == make_key("DE") == make_key("de")
     assert make_key("simple") != make_key("en")
     assert make_key("zh-min-nan") == make_key("nan")

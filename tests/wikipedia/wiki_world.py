@@ -59,7 +59,3 @@ def make(sources, output, *, choice=Choice(min_links=3), **more):  # noqa: B008,
     rows = [json.loads(line) for line in (output / "sentences.jsonl").read_text(encoding="utf-8").split("\n") if line]
     entities = [line.split("\t") for line in (output / "entities.tsv").read_text(encoding="utf-8").split("\n") if line]
     return rows, entities, report
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}

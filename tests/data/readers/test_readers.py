@@ -67,28 +67,24 @@ def test_each_line_is_a_group_of_one_and_blank_ones_are_errors_or_skipped(tmp_pa
 
 PAIR = Group(("Hi", "Hallo"), ("eng", "deu"))
 UNIT = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'
-FILES = {
-    "tsv": "en\tqx9\tde\nHi\tx\tHallo\n",
-    "jsonl": '{"en": "Hi", "qx9": "x", "de": "Hallo"}\n',
-    "tmx": f"<tmx><tu>{''.join(UNIT.format(*one) for one in (('en', 'Hi'), ('qx9', 'x'), ('de', 'Hallo')))}</tu></tmx>",
-}
+TSV = "en\tqx9\tde\nHi\tx\tHallo\n"
+UNITS = "".join(UNIT.format(*one) for one in (("en", "Hi"), ("qx9", "x"), ("de", "Hallo")))
+FILES = [
+    ("tsv", TSV, 1),
+    ("jsonl", '{"en": "Hi", "qx9": "x", "de": "Hallo"}\n', 1),
+    ("jsonl", '{"texts": ["Hi", "x", "Hallo"], "langs": ["en", "qx9", "de"]}\n{"qx9": "y"}\n', 2),  # one is left empty
+    ("tmx", f"<tmx><tu>{UNITS}</tu></tmx>", 1),
+]
 
 
-@pytest.mark.parametrize("reader", FILES)
-def test_unknown_languages_are_an_error_or_counted(reader, tmp_path):
+@pytest.mark.parametrize(("reader", "text", "skipped"), FILES)
+def test_unknown_languages_are_an_error_or_counted(tmp_path, reader, text, skipped):
     path, counts = tmp_path / "file", Counter()
-    path.write_text(FILES[reader])
+    path.write_text(text)
     with pytest.raises(CorpusError, match="qx9"):
         list(read(reader, path))
     assert list(read(reader, path, on_unknown_language="skip", counts=counts)) == [PAIR]
-    assert sum(count for name, count in counts.items() if "unknown language" in name) == 1
-
-
-def test_unknown_languages_of_a_group_written_out_and_of_one_that_is_left_empty(tmp_path):
-    path, counts = tmp_path / "file", Counter()
-    path.write_text('{"texts": ["Hi", "x", "Hallo"], "langs": ["en", "qx9", "de"]}\n{"qx9": "y"}\n')
-    assert list(read("jsonl", path, on_unknown_language="skip", counts=counts)) == [PAIR]
-    assert counts == {"sentences in unknown languages": 2}
+    assert sum(count for name, count in counts.items() if "unknown language" in name) == skipped
 
 
 def test_unknown_languages_of_entities_and_datasets(tmp_path):
@@ -107,7 +103,7 @@ def test_unknown_languages_of_entities_and_datasets(tmp_path):
 
 @pytest.mark.parametrize("place", ["stream", "source"])
 def test_a_recipe_skips_unknown_languages_for_a_source_or_for_all(place, tmp_path):
-    (tmp_path / "a.tsv").write_text(FILES["tsv"])
+    (tmp_path / "a.tsv").write_text(TSV)
     skip = {"on_unknown_language": "skip"}
     source = {"reader": "tsv", "path": "a.tsv"} | (skip if place == "source" else {})
     stream = {"objectives": [{"name": "info_nce"}], "sources": [source]} | (skip if place == "stream" else {})

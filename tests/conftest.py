@@ -1,6 +1,7 @@
 """Toy models shared by the tests: trained in a moment on a handful of sentences, without a network."""
 
 import gc
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -69,6 +70,14 @@ def permute(path: Path) -> None:
     """Move the last line of a file to its beginning, unseen; where there are three or more, behind the first."""
     first, *lines = path.read_bytes().splitlines(keepends=True)
     replace_unseen(path, b"".join([first, lines[-1], *lines[:-1]] if len(lines) > 1 else [*lines, first]))
+
+
+def load_script(name: str) -> Any:
+    """A module of the folder `scripts`, loaded anew."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def build_tokenizer(kind: str = "bpe") -> Tokenizer:
@@ -193,6 +202,12 @@ def browser(tmp_path: Path) -> Callable[[str], str]:
         return result.stdout
 
     return look
+
+
+@pytest.fixture(scope="session")
+def mteb() -> Any:
+    """The package; the test is skipped where it is not installed."""
+    return pytest.importorskip("mteb")
 
 
 @pytest.fixture(scope="module")

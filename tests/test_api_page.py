@@ -1,19 +1,18 @@
 """docs/api.md is made from the docstrings, and the tour runs from its first cell to its last."""
 
 import ast
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
+from conftest import load_script
+
 ROOT = Path(__file__).parent.parent
 
 
 def test_the_page_is_made_from_the_docstrings():
-    spec = importlib.util.spec_from_file_location("api", ROOT / "scripts" / "api.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load_script("api")
     assert script.PAGE.read_text(encoding="utf-8") == script.page(), "run: python scripts/api.py"
 
 

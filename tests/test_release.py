@@ -1,17 +1,15 @@
 """A release: the version is written to all its places, or to none."""
 
 import datetime
-import importlib.util
 import re
 import shutil
 
 import pytest
 
+from conftest import load_script
 from test_docs import ROOT
 
-specification = importlib.util.spec_from_file_location("release", ROOT / "scripts" / "release.py")
-release = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(release)
+release = load_script("release")
 PLACES = ("src/isoglot/core/__init__.py", "CITATION.cff", "CHANGELOG.md")
 DATE = datetime.date(2030, 1, 2)
 

@@ -1,15 +1,13 @@
 """The documentation site: links that leave docs/, and a place for every page. `make docs` builds it."""
 
-import importlib.util
 import re
 
 import pytest
 
+from conftest import load_script
 from test_docs import ROOT, label
 
-specification = importlib.util.spec_from_file_location("site_links", ROOT / "scripts" / "site_links.py")
-site_links = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(site_links)
+site_links = load_script("site_links")
 
 
 def test_links_to_source_lead_to_the_repository():

@@ -78,6 +78,11 @@ def toy_batch(
     return Batch(tokens, torch.tensor(group), torch.tensor(key), torch.tensor(slot), lang, toy_extras(group, rng))
 
 
+def example() -> Batch:
+    """Groups of one to four sentences, with hard negatives and without, two of them with equal keys."""
+    return toy_batch([2, 2, 3, 1, 2, 2, 4], hard=[1, 0, 1, 1, 0, 2, 0], keys=[1, 2, 3, 4, 2, 6, 7])
+
+
 def toy_extras(group: Sequence[int], rng: np.random.Generator) -> dict[str, Tensor]:
     """What objectives may read beside the columns: a teacher's vectors by row; label and entities by group."""
     groups = max(group, default=-1) + 1

@@ -36,7 +36,7 @@ from isoglot.training.memory import fit_graphs
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.settings import OptimizerSettings
 from isoglot.training.step import Chunks, StepLimits, backward, train_step
-from toys import ToyEncoder, toy_batch, toy_objective
+from toys import ToyEncoder, example, toy_batch, toy_objective
 
 ONE, MANY = 10**9, 12  # tokens of a chunk: one chunk, a dozen chunks
 
@@ -56,10 +56,6 @@ class Sizes(TorchDispatchMode):
 def device():
     with simulated() as device:
         yield device
-
-
-def example():
-    return toy_batch([2, 2, 3, 1, 2, 2, 4], hard=[1, 0, 1, 1, 0, 2, 0], keys=[1, 2, 3, 4, 2, 6, 7])
 
 
 def stepped(name, device, chunk):
@@ -116,8 +112,7 @@ def test_a_move_of_the_loop(device):
             train_step(encoder, streams, adam, StepLimits(MANY, 0), lr=0.1, clip=settings.clip).read()
         assert sum(waited.values()) == (place == device), waited  # for all values, when they are read
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
-    for one, other in zip(*states, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(*states)
 
 
 FAMILIES = ("bert", "xlm-roberta", "distilbert", "mpnet")
@@ -135,10 +130,15 @@ def opened(tmp_path):
     return open_
 
 
+def sentences(encoder):
+    """The example with sentences that the encoder knows."""
+    batch = example()
+    return replace(batch, tokens=encoder.tokenize([SENTENCES[at % 7] for at in range(len(batch))]))
+
+
 def prepared(encoder, limits):
     """A stream of one batch of sentences, whose chunks the thread of the batches has made."""
-    batch = example()
-    batch = replace(batch, tokens=encoder.tokenize([SENTENCES[at % 7] for at in range(len(batch))]))
+    batch = sentences(encoder)
     with ThreadPoolExecutor(1) as maker:
         chunks = maker.submit(Chunks.of, encoder, batch.tokens, limits).result()
     stream = Given("info_nce", encoder, encoder.device)
@@ -160,9 +160,7 @@ def moves(encoder, limits, count=2):
                 result = train_step(encoder, [stream], adam, limits, lr=0.01, clip=settings.clip)
             with waits() as late:
                 result.read()
-        assert all(line.endswith(" coalesce") for line in early), (
-            early
-        )  # the next step is queued before values are read
+        assert all(line.endswith(" coalesce") for line in early), early  # others wait until values are read
         found.append(early + late)
     return found, ran
 
@@ -177,8 +175,7 @@ def test_a_move_of_a_transformer(device, opened, family, chunk):
         for waited in moves(encoder, StepLimits(chunk, 0))[0]:
             assert sum(waited.values()) == (place == device), waited
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
-    for one, other in zip(*states, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(*states, atol=1e-5, rtol=1e-4)
 
 
 def test_chunks_are_made_in_memory_that_copies_do_not_wait_for(device, opened):
@@ -194,11 +191,9 @@ def test_dropout_is_replayed(device, opened, family):
     for graph in (0, ONE):
         encoder = opened(family, dropout=0.3).to(device).train()
         Sim.random = torch.Generator().manual_seed(1).get_state()
-        batch = replace(example(), tokens=encoder.tokenize([SENTENCES[at % 7] for at in range(len(example()))]))
-        backward(encoder, toy_objective("info_nce", encoder).to(device), batch, StepLimits(MANY, graph))
+        backward(encoder, toy_objective("info_nce", encoder).to(device), sentences(encoder), StepLimits(MANY, graph))
         grads.append([weight.grad.cpu() for weight in encoder.parameters() if weight.grad is not None])
-    for one, other in zip(*grads, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(*grads, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("kind", "tables"), [("transformer", 1), ("static", 2)])
@@ -212,8 +207,7 @@ def test_row_sparse_gradients_wait_once_more(device, opened, toy_static, kind, t
             assert sum(waited.values()) == (tables + 1) * (place == device), waited
             assert sum(n for what, n in waited.items() if what.endswith(" coalesce")) == tables * (place == device)
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
-    for one, other in zip(*states, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(*states, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -368,44 +362,34 @@ def assert_alike(one, other):
 
 @pytest.mark.parametrize("model", ["static", "transformer"])
 def test_verbs_have_the_results_of_the_cpu(files, device, model):
-    rows, pairs, hits, scores = [], [], [], []
+    (files / "entities.tsv").write_text("".join(f"Q{row}\t1\t{text}\n" for row, text in enumerate(SENTENCES)))
+    tables, texts, kept = [], [], []
     for place in ("cpu", str(device)):
         verb(f"encode {model} text.eng -o v.npy", place)
-        rows.append(np.load("v.npy"))
+        verb(f"trim {model} text.eng -o {place}.small", place)
+        small = load(f"{place}.small", device="cpu").encode(SENTENCES)
+        tables.append([np.load("v.npy"), small, np.load(verb(f"entities . --model {model}", place).strip())])
         verb(f"mine {model} text.eng text.deu -o pairs.jsonl", place)
-        pairs.append((files / "pairs.jsonl").read_text(encoding="utf-8"))
         verb(f"index {model} text.eng -o {place}.index", place)
-        hits.append(verb(f"search {place}.index cat Hund --json", place))
         verb(f"fit whitening {model} text.eng -o {place}.white --dim 4", place)
+        verb(f"fit flow {model} text.eng -o {place}.flow --epochs 1", place)
         verb(f"negatives {model} pairs.tsv -o negatives.jsonl", place)
         verb(f"evaluate {model} --data dev --tasks tatoeba -o {place}.scores", place)
-        found = json.loads((files / f"{place}.scores" / "results.json").read_text(encoding="utf-8"))
-        scores.append(json.dumps(found["scores"]))
-        for name in ("v.npy", "pairs.jsonl", "negatives.jsonl"):
-            (files / name).unlink()
-    np.testing.assert_allclose(*rows, atol=1e-5)
-    for both in (pairs, hits, scores):
-        assert_alike(*both)
-
-
-@pytest.mark.parametrize("model", ["static", "transformer"])
-def test_more_verbs_have_the_results_of_the_cpu(files, device, model):
-    (files / "entities.tsv").write_text("".join(f"Q{row}\t1\t{text}\n" for row, text in enumerate(SENTENCES)))
-    small, names, maps, kept = [], [], [], []
-    for place in ("cpu", str(device)):
-        verb(f"trim {model} text.eng -o {place}.small", place)
-        small.append(load(f"{place}.small", device="cpu").encode(SENTENCES))
-        names.append(np.load(verb(f"entities . --model {model}", place).strip()))
-        verb(f"fit flow {model} text.eng -o {place}.flow --epochs 1", place)
-        verb(f"filter --model {model} pairs.tsv -o kept.jsonl", place)
-        kept.append((files / "kept.jsonl").read_text(encoding="utf-8"))
-        (files / "kept.jsonl").unlink()
+        scores = json.loads((files / f"{place}.scores" / "results.json").read_text(encoding="utf-8"))["scores"]
         verb(f"plot {model} text.eng text.deu --parallel --layout pca -o map.svg", place)
         drawn = re.split(r"(-?\d+\.\d+)", (files / "map.svg").read_text(encoding="utf-8"))
-        maps.append(json.dumps([drawn[0::2], [float(number) for number in drawn[1::2]]]))
-    for both in (small, names):
+        drawing = [drawn[0::2], [float(number) for number in drawn[1::2]]]
+        hits = verb(f"search {place}.index cat Hund --json", place)
+        pairs = (files / "pairs.jsonl").read_text(encoding="utf-8")
+        texts.append([pairs, hits, json.dumps(scores), json.dumps(drawing)])
+        verb(f"filter --model {model} pairs.tsv -o kept.jsonl", place)
+        kept.append((files / "kept.jsonl").read_text(encoding="utf-8"))
+        for name in ("v.npy", "pairs.jsonl", "negatives.jsonl", "kept.jsonl"):
+            (files / name).unlink()
+    for both in zip(*tables, strict=True):
         np.testing.assert_allclose(*both, atol=1e-5)
-    assert_alike(*maps)
+    for both in zip(*texts, strict=True):
+        assert_alike(*both)
     assert kept[0] == kept[1]
 
 

@@ -39,24 +39,17 @@ WORKS = {
     "encode a tuple, a generator": lambda m: np.array_equal(m.encode(tuple(LEFT)), m.encode(t for t in LEFT)),
     "encode a part of a series": lambda m: m.encode(pd.Series(SENTENCES)[2:5]).shape == (3, 8),
     "encode an array of strings": lambda m: m.encode(np.array(LEFT)).shape == (4, 8),
-    "encode a column of a dataset": lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})["t"]).shape == (4, 8),
     "map a dataset": lambda m: (
         datasets.Dataset.from_dict({"t": LEFT}).map(lambda rows: {"v": m.encode(rows["t"])}, batched=True).shape
         == (4, 2)
     ),
     "tensors": lambda m: isinstance(m.encode(LEFT, convert_to_tensor=True), torch.Tensor),
-    "names of settings": lambda m: np.allclose(
-        np.linalg.norm(m.encode(LEFT, batch_size=2, show_progress_bar=False, normalize_embeddings=True), axis=1), 1
-    ),
-    "fewer dimensions": lambda m: m.encode(LEFT, truncate_dim=3).shape == (4, 3),
     "queries and documents": lambda m: m.encode_query("a").shape == m.encode_document("a").shape == (8,),
     "similarity of vectors": lambda m: m.similarity(m.encode(LEFT), m.encode(RIGHT)).shape == (4, 4),
     "similarity of texts": lambda m: m.similarity("a cat", LEFT).shape == (1, 4),
     "similarity of pairs": lambda m: np.allclose(
         m.similarity_pairwise(LEFT, RIGHT), np.diag(m.similarity(LEFT, RIGHT)), atol=1e-6
     ),
-    "dimensions": lambda m: m.dim == m.get_sentence_embedding_dimension() == m.get_embedding_dimension() == 8,
-    "length": lambda m: m.max_seq_length == m.max_length,
     "to a device": lambda m: m.to("cpu").device == torch.device("cpu"),
     "repr": lambda m: "dim=8" in repr(m),
     "pickle and copy": lambda m: np.array_equal(
@@ -75,7 +68,6 @@ WORKS = {
         "accuracy" in str(isoglot.compare(*[isoglot.evaluate(m, pairs=PAIRS)] * 2, names=["a", "b"], resamples=20))
     ),
     "mine lists": lambda m: len(list(isoglot.mine(m, LEFT, RIGHT))) == len(isoglot.mine(m, LEFT, RIGHT).to_frame()) > 0,
-    "mine series": lambda m: len(isoglot.mine(m, pd.Series(LEFT), pd.Series(RIGHT))) > 0,
     "mine one list": lambda m: len(isoglot.mine(m, LEFT)) > 0,
     "index and search": lambda m: isoglot.Index.build(m, pd.Series(LEFT)).search(LEFT[1], k=1)[0].text == LEFT[1],
     "plot lists and dicts": lambda m: all(
@@ -93,7 +85,6 @@ WORKS = {
 }
 
 ANSWERED = {
-    "texts with None": (lambda m: m.encode(["a", None]), TypeError, "text 1 is None"),
     "texts with NaN": (lambda m: m.encode(pd.Series(["a", float("nan")])), TypeError, "text 1 is nan"),
     "a whole frame": (lambda m: m.encode(pd.DataFrame({"t": LEFT})), TypeError, r"table\['text'\]"),
     "a whole dataset": (lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})), TypeError, r"table\['text'\]"),
@@ -116,7 +107,6 @@ ANSWERED = {
     "save_pretrained": (lambda m: m.save_pretrained("x"), AttributeError, r"save\(folder\)"),
     "a misspelt function": (lambda m: isoglot.loda, AttributeError, "did you mean 'load'"),
     "an unknown device": (lambda m: isoglot.load(device="xpu:3"), isoglot.IsoglotError, "'xpu:3'"),
-    "train without data": (isoglot.train, TypeError, "pass data"),
     "train on all splits": (
         lambda m: isoglot.train(m, datasets.DatasetDict(train=datasets.Dataset.from_dict({"en": LEFT, "de": RIGHT}))),
         TypeError,

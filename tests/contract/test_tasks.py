@@ -1,4 +1,4 @@
-"""What every task must keep, by registration and its case in `tests/evaluation/cases_<kind>.py`."""
+"""What every task must keep, by registration and its case in `tests/evaluation/tasks/cases_<kind>.py`."""
 
 import math
 import shutil
@@ -77,11 +77,10 @@ def test_scores_name_their_task_and_the_subsets_announced(task, perfect):
 
 def test_scores_are_of_the_metrics_that_the_task_declares(task, random):
     """Unit, direction and main mark are of the declaration, in averages too; and of each task one is the main one."""
-    (name, _, case), declared = task, {metric.name: metric for metric in TASKS[task[0]].metrics}
-    assert set(case.chance) <= set(declared)
+    declared = {metric.name: metric for metric in TASKS[task[0]].metrics}
+    assert set(task[2].chance) <= set(declared)
     assert [score for score in random if declared[score.metric].describe(score) != score] == []
     assert any(score.main for score in random)
-    assert name
 
 
 def test_the_direction_is_the_one_from_chance_to_perfect(task):

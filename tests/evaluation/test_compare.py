@@ -56,6 +56,12 @@ def rows(comparison, place=0):
     return {row.subset: row for row in comparison.tables[place].rows}
 
 
+def error_of(difference):
+    """The standard error of the normal distribution that has this interval."""
+    low, high = difference.interval
+    return (high - low) / (2 * 1.96)
+
+
 def test_a_difference_its_interval_and_its_test():
     rng = np.random.default_rng(0)
     a, b = hits(rng, 400, 0.5), hits(rng, 400, 0.8)
@@ -80,8 +86,7 @@ def test_an_average_is_resampled_within_its_subsets():
     parts = [[score(f"l{i}-eng", pair[place]) for i, pair in enumerate(pairs)] for place in (0, 1)]
     row = rows(versus(*([*part, average(part)] for part in parts), resamples=4000))["mean"]
     error = np.sqrt(sum((b - a).var() / len(a) for a, b in pairs)) / 3
-    low, high = row.differences[0].interval
-    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.05)
+    assert error_of(row.differences[0]) == pytest.approx(error, rel=0.05)
     assert row.average
     assert row.n == 3
     assert row.differences[0].p == row.differences[0].corrected
@@ -92,8 +97,8 @@ def test_subsets_of_units_of_their_own_are_drawn_apart():
     items = hits(np.random.default_rng(2), 300, 0.5)
     parts = [score(f"l{i}-eng", items) for i in range(16)]
     found = rows(versus(*[[*parts, average(parts)]] * 2, resamples=500))
-    width = [high - low for low, high in (found[name].values[0].interval for name in ("l0-eng", "mean"))]
-    assert width[0] / width[1] == pytest.approx(4, rel=0.2)
+    one, mean = (error_of(found[name].values[0]) for name in ("l0-eng", "mean"))
+    assert one / mean == pytest.approx(4, rel=0.2)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "spearman"])
@@ -220,9 +225,8 @@ def test_seeds_are_averaged_in_every_resample():
     assert found.seeds == (3, 2)
     assert row.values[0].mean == pytest.approx(np.mean(base))
     assert row.values[0].deviation == pytest.approx(np.std([i.mean() for i in base], ddof=1))
-    low, high = row.differences[0].interval
     error = (np.mean(new, axis=0) - np.mean(base, axis=0)).std() / np.sqrt(300)
-    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.05)
+    assert error_of(row.differences[0]) == pytest.approx(error, rel=0.05)
     cells = found.grids()[0].rows[0]
     assert " ± " in cells[2]
     assert "sample standard deviation" in found.to_markdown()
@@ -462,8 +466,7 @@ def test_columns_over_several_tasks_are_rows_of_one_table():
     assert [value.mean for value in row.values] == pytest.approx(means)
     variances = [(y - x).var() / len(x) for x, y in zip(*changes, strict=True)]
     error = np.sqrt(sum(variances)) / 2
-    low, high = row.differences[0].interval
-    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.08)
+    assert error_of(row.differences[0]) == pytest.approx(error, rel=0.08)
     assert row.over == ("tatoeba deu-eng accuracy/mean", "bucc/x de-en f1")
     assert row.differences[0].p == row.differences[0].corrected
 
@@ -476,10 +479,10 @@ def test_metrics_of_the_same_items_are_drawn_together_in_a_column():
         there = hits(rng, 1000, share)
         back = np.where(rng.random(1000) < 0.1, 1 - there, there)
         systems.append([score("deu-eng", there, metric="xx-en"), score("deu-eng", back, metric="en-xx")])
-    low, high = rows(versus(*systems, columns=[column]))["both"].differences[0].interval
+    row = rows(versus(*systems, columns=[column]))["both"]
     means = [(one.items.astype(float) + two.items) / 2 for one, two in systems]
     error = (means[1] - means[0]).std() / np.sqrt(1000)
-    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.08)
+    assert error_of(row.differences[0]) == pytest.approx(error, rel=0.08)
 
 
 def test_scores_of_two_directions_have_no_mean():

@@ -1,24 +1,20 @@
 """scripts/comparison.py: earlier results are kept, a changed model is evaluated again, and the page has all models."""
 
 import argparse
-import importlib.util
-from pathlib import Path
 
 import pytest
 
+from conftest import load_script
 from isoglot.core.errors import EncoderError
 from isoglot.evaluation.scores import read_results
 from isoglot.model import card
 
-PATH = Path(__file__).parents[2] / "scripts" / "comparison.py"
 COLUMN = {"task": "tatoeba", "metric": "accuracy/mean"}
 
 
 @pytest.fixture
 def script(monkeypatch):
-    spec = importlib.util.spec_from_file_location("comparison", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script("comparison")
     monkeypatch.setattr(module, "LEAST", 0.01)
     monkeypatch.setattr(module, "SPEED_LANGUAGES", ["kor", "deu"])
     return module

@@ -116,11 +116,6 @@ def test_vectors_made_elsewhere_have_a_revision_too(tmp_path):
         assert {path.parent for path in paths} == {tmp_path / digest / "isoglot__v.npy" / digest[:16]}
 
 
-@pytest.fixture(scope="module")
-def mteb():
-    return pytest.importorskip("mteb")
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*Missing:UserWarning")
 def test_mteb_reads_the_files(mteb, tmp_path):

@@ -26,11 +26,6 @@ BLANKS = {("sts17", "ara-ara"): 17, ("sts17", "ara-eng"): 2}
 pytestmark = pytest.mark.slow  # importing mteb takes as long as a hundred tests
 
 
-@pytest.fixture(scope="module")
-def mteb():
-    return pytest.importorskip("mteb")
-
-
 def statistics(mteb, name, split="test"):
     """What MTEB says of its data: subset -> the number of items, and of their texts."""
     found = mteb.get_task(name).metadata.descriptive_stats[split]

@@ -4,10 +4,10 @@ import html
 import json
 import re
 import sys
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from page_results import words
 
 import isoglot
 from isoglot.core.errors import CorpusError, EvaluationError
@@ -190,10 +190,6 @@ def test_files_are_the_same_on_rerun(tmp_path, ending):
 def test_a_notebook_shows_the_map():
     shown = isoglot.plot(VECTORS, GROUPS, method="pca", title='"<b>')._repr_html_()
     assert re.fullmatch(r'<img alt="&quot;&lt;b&gt;" src="data:image/png;base64,[\w+/=]+">', shown)
-
-
-def words(svg):
-    return [element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_svg_is_well_formed_and_keeps_text(tmp_path):

@@ -64,38 +64,37 @@ def test_results_without_settings_and_items_are_one_file(tmp_path):
     assert json.loads((tmp_path / "results.json").read_text()) == {"model": "m", "scores": [GOOD]}
 
 
-@settings(max_examples=25)  # each example waits for the disk
-@given(lists_of_scores, names, st.dictionaries(names, st.none() | st.booleans() | st.integers() | names, max_size=2))
-def test_what_is_read_back_is_what_was_written(tmp_path_factory, scores, model, known):
-    folder = tmp_path_factory.mktemp("r")
-    results = Scores(scores, model, known)
-    write_results(folder, results)
-    first = (folder / "results.json").read_bytes()
-    assert read_results(folder) == read_results(folder / "results.json") == results
-    write_results(folder, read_results(folder))
-    assert (folder / "results.json").read_bytes() == first
-
-
 cells = st.integers(0, 1) | st.floats(-4, 4, width=32)
 
 
-@settings(max_examples=25)
-@given(lists_of_scores, st.data())
-def test_items_and_details_come_back_whatever_their_names(tmp_path_factory, scores, data):
+@settings(max_examples=40)  # each example waits for the disk
+@given(
+    lists_of_scores,
+    names,
+    st.dictionaries(names, st.none() | st.booleans() | st.integers() | names, max_size=2),
+    st.data(),
+)
+def test_what_is_read_back_is_what_was_written(tmp_path_factory, scores, model, known, data):
     folder = tmp_path_factory.mktemp("r")
-    full = []
-    for score in scores:
-        names, items = (score.task, score.subset, score.metric), data.draw(st.lists(cells, min_size=1, max_size=5))
-        details = data.draw(st.sampled_from([(), (Detail("hits", ("a", "b"), ((score.task, 0.5), ("\u2028", 1))),)]))
-        full.append(with_items(items, **dict(zip(("task", "subset", "metric"), names, strict=True)), details=details))
-    write_results(folder, Scores(full, "m"))
+    for place, score in enumerate(scores):
+        if data.draw(st.booleans(), label="with items and details"):
+            items = data.draw(st.lists(cells, min_size=1, max_size=5))
+            table = Detail("hits", ("a", "b"), ((score.task, 0.5), ("\u2028", 1)))
+            where = {"task": score.task, "subset": score.subset, "metric": score.metric}
+            scores[place] = with_items(items, **where, details=data.draw(st.sampled_from([(), (table,)])))
+    results = Scores(scores, model, known)
+    write_results(folder, results)
+    first = (folder / "results.json").read_bytes()
     back = read_results(folder)
-    assert back == full
-    for ours, theirs in zip(back, full, strict=True):
-        assert ours.items is not None
-        assert ours.items.dtype == np.float32
-        assert np.array_equal(ours.items, theirs.items)
+    assert back == read_results(folder / "results.json") == results
+    for ours, theirs in zip(back, scores, strict=True):
         assert ours.details == theirs.details
+        assert (ours.items is None) == (theirs.items is None)
+        if ours.items is not None:
+            assert ours.items.dtype == np.float32
+            assert np.array_equal(ours.items, theirs.items)
+    write_results(folder, back)
+    assert (folder / "results.json").read_bytes() == first
 
 
 def test_the_same_results_give_the_same_bytes_at_any_time(tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ SETS = {task: sets for task in TASKS if (sets := list_sets(TASKS[task]))}
 def test_every_task_has_sets_or_reads_files_of_ones_own():
     assert set(SETS) | OWN == set(TASKS)
     assert not set(SETS) & OWN
+    assert {get_command(TASKS[task]) for task in OWN} == {""}
 
 
 @pytest.mark.parametrize("task", sorted(SETS))
@@ -153,8 +154,3 @@ def test_evaluate_names_no_command_that_would_not_add_the_language(tmp_path, lan
     with pytest.raises(EvaluationError, match="sib-200: no data in") as error:
         evaluate(lambda texts: np.ones((len(texts), 2)), ["sib-200"], data=tmp_path, languages=[language])
     assert ("isoglot data get sib-200" in str(error.value)) == advised
-
-
-@pytest.mark.parametrize("task", sorted(OWN))
-def test_a_task_on_files_of_ones_own_has_no_command(task):
-    assert get_command(TASKS[task]) == ""

@@ -273,38 +273,50 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
     assert "\n" not in str(error.value)
 
 
+UNEQUAL = np.ones((30, 2)), np.ones((29, 2))
+BROKEN = np.ones((2, 30, 3))
+BROKEN[1, 7, 1] = np.nan
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "error", "message"),
     [
-        ({"threshold": "guess"}, "threshold is 'guess'"),
-        ({"threshold": 1.0, "gold": [(0, 0)]}, "exclude each other"),
-        ({"margin": "ratios"}, "did you mean 'ratio'"),
-        ({"direction": "maximum"}, "did you mean 'max'"),
-        ({"k": 0}, "k is 0"),
-        ({"computation": Computation(budget="lots")}, "'lots' is not a size"),
-        ({"computation": Computation(cluster=Cluster("local"), index="ivf")}, "exactly"),
-        ({"computation": Computation(cluster=Cluster("local")), "device": "cpu"}, "device=cpu"),
-        ({"computation": Computation(probes=3)}, "probes needs index"),
+        ({"threshold": "guess"}, ValueError, "threshold is 'guess'"),
+        ({"threshold": 1.0, "gold": [(0, 0)]}, ValueError, "exclude each other"),
+        ({"margin": "ratios"}, ValueError, "did you mean 'ratio'"),
+        ({"direction": "maximum"}, ValueError, "did you mean 'max'"),
+        ({"k": 0}, ValueError, "k is 0"),
+        ({"computation": Computation(budget="lots")}, ValueError, "'lots' is not a size"),
+        ({"computation": Computation(cluster=Cluster("local"), index="ivf")}, ValueError, "exactly"),
+        ({"computation": Computation(cluster=Cluster("local")), "device": "cpu"}, ValueError, "device=cpu"),
+        ({"computation": Computation(probes=3)}, ValueError, "probes needs index"),
         *(
-            ({"computation": Computation(**one)}, "vectors are compared as they are; leave out prompt")
+            ({"computation": Computation(**one)}, ValueError, "vectors are compared as they are; leave out prompt")
             for one in ({"prompt": "x"}, {"pooling": "cls"}, {"dtype": "float16"})
         ),
-        ({"output": Output("x", format="xlsx")}, "format is 'xlsx'"),
-        ({"languages": "deu"}, "1 languages for 2 sides"),
-        ({"filters": Filters(check_language="script")}, "needs the languages"),
-        ({"ids": (["a"], ["b"])}, "1 ids for 30 sentences"),
-        ({"ids": [GERMAN]}, "1 lists for 2 sides"),
-        ({"gold": [(0, 0), (0, 0, 1)]}, r"gold\[1\]: \(0, 0, 1\) is not a pair"),
-        ({"gold": ["ab"]}, r"gold\[0\]: 'ab' is not a pair"),
-        ({"vectors": ([[1.0]], [[1.0], [1.0, 2.0]])}, r"vectors\[1\]"),
-        ({"vectors": (["a"], ["b"])}, "floats"),
-        ({"vectors": np.ones((1, 30, 3))}, "1 tables"),
-        ({"vectors": np.ones((2, 30, 3), int)}, "floats"),
+        ({"output": Output("x", format="xlsx")}, ValueError, "format is 'xlsx'"),
+        ({"languages": "deu"}, ValueError, "1 languages for 2 sides"),
+        ({"languages": "english,de"}, CorpusError, "unknown language"),
+        ({"languages": ("de", "xx")}, CorpusError, "unknown language"),
+        ({"filters": Filters(check_language="script")}, ValueError, "needs the languages"),
+        ({"ids": (["a"], ["b"])}, ValueError, "1 ids for 30 sentences"),
+        ({"ids": [GERMAN]}, ValueError, "1 lists for 2 sides"),
+        ({"gold": [(0, 0), (0, 0, 1)]}, ValueError, r"gold\[1\]: \(0, 0, 1\) is not a pair"),
+        ({"gold": ["ab"]}, ValueError, r"gold\[0\]: 'ab' is not a pair"),
+        ({"vectors": ([[1.0]], [[1.0], [1.0, 2.0]])}, ValueError, r"vectors\[1\]"),
+        ({"vectors": (["a"], ["b"])}, ValueError, "floats"),
+        ({"vectors": np.ones((1, 30, 3))}, ValueError, "1 tables"),
+        ({"vectors": np.ones((2, 30, 3), int)}, ValueError, "floats"),
+        ({"vectors": UNEQUAL}, EncoderError, r"vectors\[1\]: 29 rows for the 30 sentences of targets"),
+        ({"vectors": BROKEN}, CorpusError, r"vectors\[1\]: row 7"),
+        ({"sources": "none.txt", "targets": None, "vectors": np.ones((1, 30, 3))}, CorpusError, "no such file"),
+        ({"sources": ["", " "], "targets": None, "vectors": np.ones((2, 2))}, IsoglotError, "all are blank"),
     ],
 )
-def test_wrong_values(options, message):
-    with pytest.raises(ValueError, match=message):
-        isoglot.mine(None, GERMAN, ENGLISH, **{"vectors": np.ones((2, 30, 3)), **options})
+def test_wrong_values(options, error, message):
+    given = {"sources": GERMAN, "targets": ENGLISH, "vectors": np.ones((2, 30, 3)), **options}
+    with pytest.raises(error, match=message):
+        isoglot.mine(None, **given)
 
 
 def test_a_word_that_is_no_filter_of_languages_is_an_error_at_once():
@@ -335,27 +347,6 @@ def test_lone_surrogates_are_mined_as_they_are_encoded(toy_static, tmp_path):
     found = isoglot.mine(toy_static, sentences, sentences[::-1], output=tmp_path / "p.tsv")
     assert {pair.source for pair in found} == {"the \ufffd cat", "a dog", "\U0001f600 sun"}
     assert len((tmp_path / "p.tsv").read_text().splitlines()) == 3
-
-
-BROKEN = np.ones((2, 30, 3))
-BROKEN[1, 7, 1] = np.nan
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        ((GERMAN, ENGLISH), {"languages": "english,de"}, CorpusError, "unknown language"),
-        ((GERMAN, ENGLISH), {"languages": ("de", "xx")}, CorpusError, "unknown language"),
-        (("none.txt",), {}, CorpusError, "no such file"),
-        ((GERMAN, ENGLISH), {"vectors": (np.ones((30, 2)), np.ones((29, 2)))}, EncoderError,
-         r"vectors\[1\]: 29 rows for the 30 sentences of targets"),
-        ((GERMAN, ENGLISH), {"vectors": BROKEN}, CorpusError, r"vectors\[1\]: row 7"),
-        ((["", " "],), {"vectors": np.ones((2, 2))}, IsoglotError, "all are blank"),
-    ],
-)  # fmt: skip
-def test_errors_of_languages_files_and_vectors(arguments, options, error, message):
-    with pytest.raises(error, match=message):
-        isoglot.mine(None, *arguments, **{"vectors": np.ones((len(arguments), 30, 3)), **options})
 
 
 def test_one_sentence_has_no_pair():

@@ -2,17 +2,16 @@
 
 import re
 from functools import cache
+from xml.etree import ElementTree
 
 import numpy as np
 
 from isoglot.evaluation import TASKS, base
 from isoglot.evaluation.base import Detail
 from isoglot.evaluation.scores import Scores
+from isoglot.evaluation.tasks.retrieval import LASER_112
 
-TATOEBA = """afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb cha cmn cor csb cym dan deu dsb dtp
-ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm
-kor kur kzj lat lfn lit lvs mal mar max mhr mkd mon nds nld nno nob nov oci orv pam pes pms pol por ron rus slk slv spa
-sqi srp swe swg swh tam tat tel tgl tha tuk tur tzl sun uig ukr urd uzb vie war wuu xho yid yue zsm"""  # 112
+TATOEBA = " ".join(LASER_112)
 FIFTEEN = ["ara", "bul", "deu", "ell", "eng", "fra", "hin", "rus", "spa", "swa", "tha", "tur", "urd", "vie", "zho"]
 SIX = {
     "eng": ["The cat sleeps in the garden.", "Where is the railway station?"],
@@ -116,6 +115,11 @@ def errors_into(codes, *, task="xsim/x", metric="error/ratio"):
 
 def small(model="m", *scores):
     return Scores(scores or (Score("tatoeba", "deu-eng", "accuracy/mean", 0.5, 10),), model)
+
+
+def words(svg):
+    """The texts of a picture."""
+    return [element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def cells(document, section):

@@ -14,7 +14,7 @@ import matplotlib
 import numpy as np
 import pytest
 from command_line import as_function
-from page_results import FIFTEEN, Score, cells, errors_into, one, small
+from page_results import FIFTEEN, Score, cells, errors_into, one, small, words
 
 from isoglot import __version__
 from isoglot.cli.evaluation import report as report_verb
@@ -421,10 +421,6 @@ def similarity_page(values):
     codes = [f"l{place}" for place in range(len(values))]
     rows = tuple((code, *map(float, row)) for code, row in zip(codes, values, strict=True))
     return page_with(Detail("similarity", ("language", *codes), rows))
-
-
-def words(svg):
-    return [element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_a_large_heat_map_is_ordered_so_that_similar_rows_are_adjacent():

@@ -2,6 +2,7 @@
 
 from io import StringIO
 
+from folders import numbered, tatoeba
 from page_results import Score
 from rich.console import Console
 
@@ -44,12 +45,14 @@ def test_averages_of_one_name_over_other_subsets_are_told_apart_by_their_metrics
     assert by_language(given, task="t").notes == ("mean x: mean over a, b", "mean y, z: mean over a")
 
 
-def test_side_by_side_stresses_the_best_as_it_is_shown():
+def test_side_by_side_stresses_the_best_as_it_is_shown_and_of_errors_the_smallest():
     models = {"before": scores(kor_eng=0.5, mean=0.50001), "pairs": scores(kor_eng=0.25, deu_eng=0.5, mean=0.5)}
     grid = side_by_side(models, task="tatoeba", metric="accuracy/mean")
     assert grid.rows == (("kor-eng", "50.0", "25.0"), ("deu-eng", "–", "50.0"), ("mean", "50.0", "50.0"))
     assert grid.bold == {(0, 1), (2, 1), (2, 2)}
     assert grid.first_average == 2
+    errors = {name: [Score("xsim/own", "deu", "error/ratio", value, 9)] for name, value in (("a", 0.25), ("b", 0.5))}
+    assert side_by_side(errors, task="xsim/own", metric="error/ratio").bold == {(0, 1)}
 
 
 def test_averages_over_different_numbers_are_not_compared():
@@ -61,9 +64,11 @@ def test_averages_over_different_numbers_are_not_compared():
     assert changes.rows == (("mean", "50.0 (3)", "60.0 (4)", "differs"),)
 
 
-def test_markdown():
-    grid = Grid("title", ("subset", "a|b"), (("x", "1.0"), ("mean", "2.0")), frozenset({(1, 1)}), 1)
-    assert to_markdown(grid) == "| subset | a\\|b |\n|---|---:|\n| x | 1.0 |\n| mean | **2.0** |\n"
+def test_markdown_has_notes_as_a_list_below_the_table():
+    rows = ("subset", "a|b"), (("x", "1.0"), ("mean", "2.0")), frozenset({(1, 1)}), 1
+    table = "| subset | a\\|b |\n|---|---:|\n| x | 1.0 |\n| mean | **2.0** |\n"
+    assert to_markdown(Grid("title", *rows)) == table
+    assert to_markdown(Grid("title", *rows, ("a: one", "b: two"))) == f"{table}\n- a: one\n- b: two\n"
 
 
 def test_a_terminal_shows_every_cell_and_takes_no_name_for_markup():
@@ -90,13 +95,6 @@ def test_of_very_many_subsets_the_averages_are_shown():
     assert len(by_language(many, task="xsim/own").rows) == 201
 
 
-def test_of_errors_the_smallest_is_the_best():
-    models = {
-        name: [Score("xsim/own", "deu-eng", "error/ratio", value, 9)] for name, value in (("a", 0.25), ("b", 0.5))
-    }
-    assert side_by_side(models, task="xsim/own", metric="error/ratio").bold == {(0, 1)}
-
-
 def test_a_suite_is_a_column_for_each_model_and_says_what_its_numbers_are_means_of():
     given = [Score("bucc/mteb", "fr-en", "accuracy", 0.9843, 9), Score("bucc/mteb", "ru-en", "accuracy", 0.978, 9)]
     grid = by_suite({"a": given, "b": []}, suite="softcl")
@@ -111,9 +109,7 @@ def test_a_suite_is_a_column_for_each_model_and_says_what_its_numbers_are_means_
 
 
 def test_what_the_languages_leave_out_is_not_advised_to_be_fetched(tmp_path):
-    for code in ("deu", "fra"):
-        for side in (code, "eng"):
-            (tmp_path / f"tatoeba.{code}-eng.{side}").write_text("a\nb\n", encoding="utf-8")
+    tatoeba(tmp_path, {code: numbered(code, 2) for code in ("deu", "fra")})
 
     def told(*languages):
         lines = lacking([], suite="quick", data=tmp_path, languages=languages)
@@ -148,11 +144,6 @@ def test_errors_of_a_suite_have_two_decimals():
     given = [Score(*key, 0.0002, 1012) for key in column.keys]
     grid = by_suite({"a": given}, suite="softcl")
     assert dict(grid.rows)["xSIM"] == "0.02"
-
-
-def test_notes_are_a_list_below_a_markdown_table():
-    grid = Grid("title", ("subset", "a"), (("x", "1.0"),), notes=("a: one", "b: two"))
-    assert to_markdown(grid) == "| subset | a |\n|---|---:|\n| x | 1.0 |\n\n- a: one\n- b: two\n"
 
 
 def test_latex_has_the_characters_of_its_text():

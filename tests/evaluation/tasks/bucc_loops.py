@@ -1,40 +1,22 @@
 """The mining protocols in plain loops, from their description, on texts and ids as LASER's scripts pass them on.
 
-Step by step: identical lines merged, neighbours both ways, a margin for each candidate, one of two retrievals, texts
-mapped back to ids, the threshold found by walking down the list, pairs at or above it predicted.
+Step by step: identical lines merged, pairs mined, texts mapped back to ids, the threshold found by walking down the
+list, pairs at or above it predicted.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from oracle import cosine
+import search_loops
 
 INFINITY = float("inf")
 
 
 def candidates(sources, targets, vector, *, k, margin, direction):
     """(score, source, target) of distinct lines, best first; ties by place."""
-    cos = [[cosine(vector(s), vector(t)) for t in targets] for s in sources]
-    near_source = [sorted(range(len(targets)), key=lambda j, i=i: (-cos[i][j], j))[:k] for i in range(len(sources))]
-    near_target = [sorted(range(len(sources)), key=lambda i, j=j: (-cos[i][j], i))[:k] for j in range(len(targets))]
-    mean_source = [sum(cos[i][j] for j in near) / len(near) for i, near in enumerate(near_source)]
-    mean_target = [sum(cos[i][j] for i in near) / len(near) for j, near in enumerate(near_target)]
-
-    def score(i, j):
-        around = (mean_source[i] + mean_target[j]) / 2
-        return {"ratio": cos[i][j] / max(around, 1e-6), "distance": cos[i][j] - around, "absolute": cos[i][j]}[margin]
-
-    forward = [max((score(i, j), -i, -j) for j in near) for i, near in enumerate(near_source)]
-    backward = [max((score(i, j), -i, -j) for i in near) for j, near in enumerate(near_target)]
-    chosen, seen_sources, seen_targets = [], set(), set()
-    for value, minus_i, minus_j in sorted(forward + (backward if direction == "max" else []), reverse=True):
-        i, j = -minus_i, -minus_j
-        if direction == "forward" or (i not in seen_sources and j not in seen_targets):
-            seen_sources.add(i)
-            seen_targets.add(j)
-            chosen.append((value, sources[i], targets[j]))
-    return chosen
+    vectors = ([vector(line) for line in side] for side in (sources, targets))
+    return [(score, sources[i], targets[j]) for score, i, j in search_loops.mine(*vectors, k, margin, direction)]
 
 
 def mine(sources, targets, vector, *, k, margin, direction, positive, merged):

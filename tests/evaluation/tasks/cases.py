@@ -6,7 +6,7 @@ A file `cases_<kind>.py` beside this one holds `CASES`, task name -> `Case`; `te
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +33,11 @@ def by_text(texts):
     return np.array([random_vector(text) for text in texts]).reshape(len(texts), 32)
 
 
+def noisy(texts, dim=8, noise=0.8):
+    """Texts that end in the same word lie near each other; a third of them not near enough."""
+    return np.array([random_vector(t.split()[-1], dim) + noise * random_vector(t, dim) for t in texts], np.float32)
+
+
 def value(scores, subset, metric):
     """The value of the one score of a subset and a metric."""
     (found,) = [score.value for score in scores if (score.subset, score.metric) == (subset, metric)]
@@ -56,6 +61,7 @@ class Case:
     oracle   texts -> the vectors of a perfect encoder
     perfect  metric -> the value it must give on every subset and average (within 1e-9)
     chance   metric -> (value expected of `by_text`, tolerance); every metric of the task is in it
+    where    a pattern that the message of unusable vectors must match, behind the task's name
     """
 
     write: Callable[[Path], None]
@@ -63,9 +69,7 @@ class Case:
     chance: Mapping[str, tuple[float, float]]
     oracle: Callable = by_last_word
     languages: tuple[str, ...] = ()
-    where: str = field(
-        default=""
-    )  # a pattern that the message of unusable vectors must match; the task's name if empty
+    where: str = ""
 
 
 def every_metric(task, value):

@@ -2,8 +2,7 @@
 
 import numpy as np
 from cases import Case
-from cases_sts import STS17, export
-from folders import write
+from cases_sts import STS17, export, stsb
 
 POSITIVE = OTHER = 40
 
@@ -24,9 +23,7 @@ def one_point(texts):
     return np.ones((len(texts), 4))
 
 
-def stsb_dev(folder):
-    lines = [f"genre\tfile\tyear\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(rows("b"))]
-    write(folder / "STS/STSBenchmark/sts-dev.csv", "".join(lines))
+stsb_dev = stsb("dev", rows("b"))
 
 
 def sts17(folder):

@@ -36,10 +36,11 @@ def cosine_of_gold(texts):
     return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
 
 
-def semeval(folder, table, stem="{}.MSRpar"):
-    """The two files of SemEval from `(sentence 1, sentence 2, gold)`; gold None is blank."""
-    write(folder / f"STS.input.{stem}.txt", "".join(f"{a}\t{b}\n" for a, b, _ in table))
-    write(folder / f"STS.gs.{stem}.txt", "".join("\n" if gold is None else f"{gold}\n" for *_, gold in table))
+def semeval(folder, table, stem, folders=("", ""), more=()):
+    """The two files of SemEval from `(sentence 1, sentence 2, gold)`, gold None being blank; `more` pairs have none."""
+    pairs, gold = [*(row[:2] for row in table), *more], ("" if row[2] is None else row[2] for row in table)
+    write(folder / folders[0] / f"STS.input.{stem}.txt", "".join(f"{a}\t{b}\n" for a, b in pairs))
+    write(folder / folders[1] / f"STS.gs.{stem}.txt", "".join(f"{score}\n" for score in gold))
 
 
 def english(task, count=PAIRS):
@@ -50,9 +51,9 @@ def english(task, count=PAIRS):
     return fill
 
 
-def stsb(split, count=PAIRS):
+def stsb(split, table=()):
     def fill(folder):
-        lines = [f"genre\tfile\tyear\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(rows("b", count))]
+        lines = [f"genre\tfile\tyear\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(table or rows("b"))]
         write(folder / f"STS/STSBenchmark/sts-{split}.csv", "".join(lines))
 
     return fill
@@ -128,18 +129,17 @@ CASES = {
         )
         for task in CORPORA
     },
-    "sts-b": _case(stsb("test"), WAYS, where="eng, sentence 1, language eng"),
-    "sts-b/dev": _case(stsb("dev"), WAYS, where="eng, sentence 1, language eng"),
-    "sts-b/mteb": _case(
-        lambda folder: export(folder / "stsbenchmark-sts", rows("b")), WAYS, where="eng, sentence 1, language eng"
-    ),
-    "sick-r/mteb": _case(
-        lambda folder: export(folder / "sickr-sts", rows("sick", scale=(1, 5))),
-        WAYS,
-        where="eng, sentence 1, language eng",
-    ),
-    "sick-r": _case(sick, WAYS, where="eng, sentence 1, language eng"),
-    "sick-r/dev": _case(partial(sick, split="trial"), WAYS, where="eng, sentence 1, language eng"),
+    **{
+        task: _case(fill, WAYS, where="eng, sentence 1, language eng")
+        for task, fill in {
+            "sts-b": stsb("test"),
+            "sts-b/dev": stsb("dev"),
+            "sts-b/mteb": lambda folder: export(folder / "stsbenchmark-sts", rows("b")),
+            "sick-r/mteb": lambda folder: export(folder / "sickr-sts", rows("sick", scale=(1, 5))),
+            "sick-r": sick,
+            "sick-r/dev": partial(sick, split="trial"),
+        }.items()
+    },
     "sts17": _case(sts17, languages=("ar", "ko"), where="ara-ara, sentence 1, language ara"),
     "sts22": _case(sts22, languages=("de", "zh"), where="eng, sentence 1, language eng"),
     "sts22/v1": _case(

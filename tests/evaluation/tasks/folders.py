@@ -13,11 +13,11 @@ def write(path, text):
         file.write(text.encode() if isinstance(text, str) else text)
 
 
-def tatoeba(folder, pairs, *, ending=""):
+def tatoeba(folder, pairs):
     """Write `{code: [(foreign, english), ...]}` as the files of LASER."""
     for code, rows in pairs.items():
         for side, place in ((code, 0), ("eng", 1)):
-            write(folder / f"tatoeba.{code}-eng.{side}{ending}", "".join(f"{row[place]}\n" for row in rows))
+            write(folder / f"tatoeba.{code}-eng.{side}", "".join(f"{row[place]}\n" for row in rows))
     return folder
 
 

@@ -7,7 +7,7 @@ held against `mteb` in their own test files.)
 import cases_sts
 import numpy as np
 import pytest
-from cases import random_vector
+from cases import noisy, random_vector
 from folders import tatoeba
 from test_bucc import numbered, split_files
 
@@ -16,16 +16,6 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.sts import read_pairs
 
 pytestmark = pytest.mark.slow  # importing mteb takes as long as a hundred tests
-
-
-@pytest.fixture(scope="module")
-def mteb():
-    return pytest.importorskip("mteb")
-
-
-def noisy(texts):
-    """Texts that end in the same word lie near each other; a third of them not near enough."""
-    return np.array([random_vector(t.split()[-1], 8) + 0.8 * random_vector(t, 8) for t in texts], np.float32)
 
 
 class Model:

@@ -1,10 +1,9 @@
 """Alignment, similarity, centroids and the map: measures against loops, sources of groups, degenerate vectors."""
 
-import csv
-import io
 import itertools
 import math
 
+import cases_xsim
 import numpy as np
 import pytest
 from cases import by_last_word, by_text, random_vector, value
@@ -39,10 +38,13 @@ def by_language_and_meaning(texts):
     return np.array([sum(map(random_vector, [*text.split(), text])) for text in texts]).reshape(-1, 32)
 
 
-def units(code, count, encode=by_language_and_meaning):
-    return [
-        [float(x) for x in row / np.sqrt((row * row).sum())] for row in encode([f"{code} {i}" for i in range(count)])
-    ]
+def unit_in_a_loop(vector):
+    length = math.sqrt(sum(x * x for x in vector))
+    return [x / length for x in vector] if length else list(vector)
+
+
+def units(code, count):
+    return [*map(unit_in_a_loop, by_language_and_meaning([f"{code} {i}" for i in range(count)]).tolist())]
 
 
 def dot(a, b):
@@ -164,16 +166,6 @@ def test_pairs_need_two_groups_and_all_languages_together_too(tmp_path):
     assert mean.details[0].rows[0][2] == ""  # German and French meet only once
 
 
-def sib(folder, codes):
-    for code in codes:
-        for part, first in (("train", 0), ("dev", 3), ("test", 5)):
-            file = io.StringIO()
-            rows = csv.writer(file, delimiter="\t", lineterminator="\n")
-            rows.writerow(["index_id", "category", "text"])
-            rows.writerows([i, "topic", f'{code} "{i}"'] for i in range(first, first + 3 - (first == 3)))
-            write(folder / "sib-200" / "annotated" / code / f"{part}.tsv.xz", file.getvalue())
-
-
 def plain(folder, names):
     for name, code in names.items():
         write(folder / name, "".join(f"{code} {i}\n" for i in range(6)))
@@ -198,13 +190,6 @@ def test_published_sets_are_found(tmp_path, source, files, codes):
         assert {tuple(group.sentences) for group in groups} == {codes}
         assert [group.sentences[codes[-1]][0].split()[-1] for group in groups] == list("012345")
     assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].sentences.keys() == {codes[0], codes[-1]}
-
-
-def test_sib_is_read_in_the_order_of_its_ids(tmp_path):
-    sib(tmp_path, ("deu_Latn", "eng_Latn"))
-    groups = read_groups(tmp_path, task="map")
-    expected = [(f'deu_Latn "{i}"', f'eng_Latn "{i}"') for i in range(8)]
-    assert [tuple(text for text, _ in group.sentences.values()) for group in groups] == expected
 
 
 def test_paraphrases_of_a_language_are_compared_by_similarity_alone(tmp_path):
@@ -243,8 +228,8 @@ def test_the_set_with_the_most_of_the_languages_is_read_and_of_equals_the_first(
 
 def test_a_set_that_is_not_read_may_be_broken(tmp_path):
     plain(tmp_path, {f"NTREX-128/newstest2019-{code}.txt": code for code in ("src.eng", "ref.deu")})
-    sib(tmp_path, ("deu_Latn", "eng_Latn"))
-    for path in tmp_path.rglob("dev.tsv"):
+    cases_xsim.sib(tmp_path)
+    for path in tmp_path.rglob("dev.tsv.xz"):
         path.unlink()
     assert Similarity().subsets(tmp_path, languages=["de", "eo"]) == ("deu-eng",)
 
@@ -257,13 +242,8 @@ def test_files_of_unequal_length_are_refused(tmp_path):
         Centroids().run(by_text, tmp_path)
 
 
-def unit_in_a_loop(vector):
-    length = math.sqrt(sum(x * x for x in vector))
-    return [x / length for x in vector] if length else list(vector)
-
-
 def square_in_a_loop(a, b):
-    return sum((x - y) ** 2 for x, y in zip(unit_in_a_loop(a), unit_in_a_loop(b), strict=True))
+    return squared(unit_in_a_loop(a), unit_in_a_loop(b))
 
 
 def uniformity_in_a_loop(rows):

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import by_text
-from cases_clustering import mewsc_data, short_text_data, tnews_data
-from folders import write
+from cases import value
+from cases_clustering import short_text_data, tnews_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.evaluation.tasks.clustering import CLUSTERING, MEWSC_LANGUAGES, RESTARTS, SEEDS, compare, kmeans, score
+from isoglot.evaluation.tasks.clustering import CLUSTERING, RESTARTS, SEEDS, compare, kmeans, score
 
 MEWSC_16, STC, TNEWS, TABLES = CLUSTERING
 
@@ -24,10 +23,6 @@ MEWSC_16, STC, TNEWS, TABLES = CLUSTERING
 partitions = st.integers(1, 30).flatmap(
     lambda n: st.tuples(*[st.lists(st.integers(0, 4), min_size=n, max_size=n) for _ in range(2)])
 )
-
-
-def values(scores, subset):
-    return {one.metric: one.value for one in scores if one.subset == subset}
 
 
 def best_assignment(gold, clusters):
@@ -47,8 +42,8 @@ def entropy(counts):
 def conditional(first, second):
     """The entropy of `first` when `second` is known."""
     total = 0.0
-    for value, count in Counter(second).items():
-        inside = Counter(a for a, b in zip(first, second, strict=True) if b == value)
+    for known, count in Counter(second).items():
+        inside = Counter(a for a, b in zip(first, second, strict=True) if b == known)
         total += count / len(second) * entropy(inside.values())
     return total
 
@@ -79,7 +74,7 @@ def test_measures_equal_loops_and_brute_force(pair):
 def test_vectors_are_taken_as_they_are():
     """Two classes in one direction, told apart by length alone: normalised they would be one."""
     vectors = np.array([[1, 1], [2, 2], [50, 50], [51, 51]], np.float32)
-    assert values(score(vectors, ["a", "a", "b", "b"], task="t", subset="s"), "s")["accuracy"] == 1
+    assert value(score(vectors, [*"aabb"], task="t", subset="s"), "s", "accuracy") == 1
 
 
 def test_equals_scikit_learn_called_by_hand():
@@ -125,18 +120,6 @@ print(hashlib.sha256(b"".join(found.tobytes() for found in kmeans(vectors, 12)))
         return subprocess.check_output([sys.executable, "-c", code], env=os.environ | settings, text=True)
 
     assert digest("1") == digest("4") != ""
-
-
-@pytest.mark.slow
-def test_averages_of_the_papers_need_all_their_sets(tmp_path):
-    mewsc_data(tmp_path)
-    assert {one.subset for one in MEWSC_16.run(by_text, tmp_path) if one.over} == {"mean"}
-    for code in MEWSC_LANGUAGES:
-        write(tmp_path / "mewsc16" / f"{code}_sentences.txt", "a x\nb x\nc y\n")
-        write(tmp_path / "mewsc16" / f"{code}_categories.txt", "1\n1\n2\n")
-    assert {one.n for one in MEWSC_16.run(by_text, tmp_path) if one.subset == "ease-16"} == {16}
-    short_text_data(tmp_path)
-    assert {one.n for one in STC.run(by_text, tmp_path) if one.subset == "ease-8"} == {8}
 
 
 def test_short_texts_are_english_and_named_by_set(tmp_path):

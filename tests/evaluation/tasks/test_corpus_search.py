@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from cases import by_last_word, by_text
 from folders import write
+from search_loops import cosine
 
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.tasks.corpus_search import CorpusSearch
@@ -20,12 +21,8 @@ def loop(queries, corpus, encode, top):
     """The best distinct sentences other than the query, with their cosines."""
     found = []
     for query in queries:
-        (a,) = encode([query])
-        scored = []
-        for other in dict.fromkeys(corpus):
-            (b,) = encode([other])
-            if other != query:
-                scored.append((float(a @ b / np.sqrt((a @ a) * (b @ b))), other))
+        others = [other for other in dict.fromkeys(corpus) if other != query]
+        scored = [(cosine(*encode([query, other])), other) for other in others]
         found.append(sorted(scored, key=lambda pair: -pair[0])[:top])
     return found
 

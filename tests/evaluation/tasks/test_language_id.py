@@ -14,6 +14,11 @@ def values(scores):
     return {score.subset: score.value for score in scores}
 
 
+def apart(count):
+    """The numbers of the sentences that are not learnt from."""
+    return sorted(np.random.default_rng(0).permutation(count)[count // 2 :].tolist())
+
+
 def table(rng, shift, count=60):
     return (rng.standard_normal((count, 6)) + shift).astype(np.float32)
 
@@ -30,11 +35,10 @@ def test_half_of_each_language_is_learnt_from_and_the_other_tested():
     for strength in STRENGTHS:
         learnt, gold, tested = [], [], []
         for number, vectors in enumerate(tables.values()):
-            order = np.random.default_rng(0).permutation(len(vectors)).tolist()
-            first = sorted(order[: len(vectors) // 2])
-            learnt += [vectors[row] for row in first]
-            gold += [number] * len(first)
-            tested += [vectors[row] for row in range(len(vectors)) if row not in first]
+            second = apart(len(vectors))
+            learnt += [vectors[row] for row in range(len(vectors)) if row not in second]
+            gold += [number] * (len(vectors) - len(second))
+            tested += [vectors[row] for row in second]
         model = LogisticRegression(C=strength, max_iter=200).fit(np.array(learnt), gold)
         best = max(best, float((model.predict(np.array(tested)) == outcome.predicted[0]).mean()))
     assert best == 1.0  # one of the strengths gives these very answers
@@ -60,11 +64,6 @@ def test_the_first_thousand_premises_that_differ_are_taken(tmp_path):
         premises = [f"{code} premise test {i} {code}" for i in range(1000)]
         assert [text for text in asked if text.startswith(code)] == premises
     assert {score.n for score in scores if not score.over} == {4 * 500}
-
-
-def apart(count):
-    """The numbers of the sentences that are not learnt from."""
-    return sorted(np.random.default_rng(0).permutation(count)[count // 2 :].tolist())
 
 
 def test_a_premise_taken_for_another_language_is_a_mistake(tmp_path):

@@ -19,7 +19,6 @@ from cases_sts import (
     sts17,
     sts22,
     stsb,
-    stsb_multi,
     tsv,
 )
 from folders import write
@@ -151,11 +150,10 @@ def test_a_run_puts_corpora_together_as_the_loop_does(tmp_path):
     single, sizes, together = [], [], []
     for corpus in CORPORA["sts13"]:
         table = rows(corpus, 11 if corpus == "FNWN" else 30)
-        first, second = (by_text([row[side] for row in table]) for side in (0, 1))
-        cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in zip(first, second, strict=True)]
+        cosines = [cosine(*by_text(row[:2])) for row in table]
         single.append(spearmanr([row[2] for row in table], cosines).statistic)
         sizes.append(len(table))
-        together += [(row[2], cosine) for row, cosine in zip(table, cosines, strict=True)]
+        together += [(row[2], found) for row, found in zip(table, cosines, strict=True)]
     found = values(scores)
     assert sizes == [11, 30, 30]
     assert found["spearman/all"] == pytest.approx(spearmanr(*zip(*together, strict=True)).statistic)
@@ -232,21 +230,15 @@ def official(folder, count=12):
         table = [(f"{number} {a}", f"{number} {b}", gold) for a, b, gold in rows(languages, count)]
         if english_first:
             table = [(f"english {a}", b, gold) for a, b, gold in table]
-        semeval(folder, table, f"track{track}")
-        sentences, gold = (folder / f"STS.{kind}.track{track}.txt" for kind in ("input", "gs"))
-        text = sentences.read_text(encoding="utf-8") + ("no\tgold\n" * count if number == "6" else "")
-        write(folder / f"STS2017.eval.v1.1/{sentences.name}", text)
-        write(folder / f"STS2017.gs/{gold.name}", gold.read_text(encoding="utf-8"))
-        sentences.unlink()
-        gold.unlink()
+        more = [("no", "gold")] * count if number == "6" else []
+        semeval(folder, table, f"track{track}", folders=("STS2017.eval.v1.1", "STS2017.gs"), more=more)
 
 
 @pytest.mark.parametrize("place", ["", "sts17-official", "Sts2017", "data/Sts2017"])
 def test_tracks_are_found_in_every_layout(tmp_path, place):
     official(tmp_path / place)
-    task = MULTILINGUAL["sts17"]
-    assert task.subsets(tmp_path) == TRACK_SUBSETS
-    scores = task.run(cosine_of_gold, tmp_path)
+    assert SEVENTEEN.subsets(tmp_path) == TRACK_SUBSETS
+    scores = SEVENTEEN.run(cosine_of_gold, tmp_path)
     assert [score.value for score in scores if score.metric == "spearman"] == pytest.approx([1] * 9)
     assert {score.n for score in scores if not score.over} == {12}
     assert means(scores) == {"tracks-5": TRACKS_5, "mean": TRACK_SUBSETS}
@@ -254,7 +246,7 @@ def test_tracks_are_found_in_every_layout(tmp_path, place):
 
 def test_sentence_1_is_of_the_language_named_first_in_every_track(tmp_path):
     official(tmp_path)
-    scores = MULTILINGUAL["sts17"].run(by_text, tmp_path)
+    scores = SEVENTEEN.run(by_text, tmp_path)
     for subset in ("ara-eng", "spa-eng-4b", "tur-eng"):
         first, second = shown(scores, subset)
         assert not any(text.startswith("english") for text in first)
@@ -265,19 +257,18 @@ def test_gold_may_be_short_in_track_6_only(tmp_path):
     official(tmp_path)
     for track in ("6.tr-en", "3.es-es"):
         write(tmp_path / f"STS2017.gs/STS.gs.track{track}.txt", "1\n2\n3\n")
-    assert MULTILINGUAL["sts17"].run(by_text, tmp_path, languages=["tr"])[0].n == 3
+    assert SEVENTEEN.run(by_text, tmp_path, languages=["tr"])[0].n == 3
     with pytest.raises(EvaluationError, match=r"sts17 spa-spa: .* from line 4 on"):
-        MULTILINGUAL["sts17"].run(by_text, tmp_path, languages=["es"])
+        SEVENTEEN.run(by_text, tmp_path, languages=["es"])
     (tmp_path / "STS2017.gs/STS.gs.track1.ar-ar.txt").unlink()
     with pytest.raises(EvaluationError, match=r"sts17 ara-ara: .*STS.gs.track1.ar-ar.txt: no such file"):
-        MULTILINGUAL["sts17"].run(by_text, tmp_path, languages=["ar"])
+        SEVENTEEN.run(by_text, tmp_path, languages=["ar"])
 
 
 def test_the_export_has_the_lists_of_three_papers(tmp_path):
     sts17(tmp_path, count=20)
-    task = MULTILINGUAL["sts17"]
-    assert set(task.subsets(tmp_path)) == set(MTEB_11)
-    scores = task.run(by_text, tmp_path)
+    assert set(SEVENTEEN.subsets(tmp_path)) == set(MTEB_11)
+    scores = SEVENTEEN.run(by_text, tmp_path)
     assert list(means(scores)) == ["tracks-5", "extended-10", "mteb-11", "mean"]
     for name, subsets in (("tracks-5", TRACKS_5), ("extended-10", EXTENDED_10), ("mteb-11", MTEB_11)):
         assert set(means(scores)[name]) == set(subsets)
@@ -296,7 +287,7 @@ def test_lists_have_the_lengths_that_their_names_say():
 def test_tracks_are_preferred_and_the_export_adds_what_they_lack(tmp_path):
     official(tmp_path)
     sts17(tmp_path, count=20)
-    scores = MULTILINGUAL["sts17"].run(cosine_of_gold, tmp_path)
+    scores = SEVENTEEN.run(cosine_of_gold, tmp_path)
     sizes = {score.subset: score.n for score in scores if not score.over}
     assert {subset for subset, size in sizes.items() if size == 12} == set(TRACK_SUBSETS)
     assert {subset for subset, size in sizes.items() if size == 20} == set(MTEB_11) - set(TRACK_SUBSETS)
@@ -306,7 +297,7 @@ def test_tracks_are_preferred_and_the_export_adds_what_they_lack(tmp_path):
 def test_sentence_1_is_of_the_language_named_first_in_an_export(tmp_path):
     export(tmp_path / "STS17/data/en-tr", [("english a", "turkish a", 1), ("english b", "turkish b", 2)])
     export(tmp_path / "STS17/data/es-en", [("spanish a", "english a", 1), ("spanish b", "english b", 2)])
-    scores = MULTILINGUAL["sts17"].run(by_text, tmp_path)
+    scores = SEVENTEEN.run(by_text, tmp_path)
     assert shown(scores, "tur-eng") == [{"turkish a", "turkish b"}, {"english a", "english b"}]
     assert shown(scores, "spa-eng") == [{"spanish a", "spanish b"}, {"english a", "english b"}]
 
@@ -340,18 +331,6 @@ def test_revisions_of_sts22_may_lie_side_by_side(tmp_path):
     assert MULTILINGUAL["sts22/v1"].subsets(tmp_path) == ("eng", "deu", "spa", "pol")
     for task in ("sts22", "sts22/v1"):
         assert MULTILINGUAL[task].run(cosine_of_gold, tmp_path)[0].value == pytest.approx(1)
-
-
-def test_quoted_tables_of_each_split(tmp_path):
-    stsb_multi("test")(tmp_path)
-    assert MULTILINGUAL["sts-b-multi/dev"].subsets(tmp_path) == ()
-    task = MULTILINGUAL["sts-b-multi"]
-    assert task.subsets(tmp_path) == ("deu", "zho")
-    scores = task.run(cosine_of_gold, tmp_path)
-    assert means(scores) == {"mean": ("deu", "zho")}
-    first, second = shown(scores, "deu")
-    assert all(text.startswith('a "quoted", de right') for text in second)
-    assert all(text.startswith("de left") for text in first)
 
 
 def test_tables_of_ones_own(tmp_path):

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from cases import by_last_word, by_text
+from cases import by_last_word, by_text, value
 from cases_xsim import CASES
 from folders import write
 from hypothesis import assume, given, settings
@@ -59,8 +59,12 @@ def table_of(texts, vectors):
     return lambda asked: np.array([rows[text] for text in asked])
 
 
-def values(scores, subset):
-    return {score.metric: score.value for score in scores if score.subset == subset}
+def check(scores, texts, vectors, pair, k=4):
+    """Errors by text and by index are those of the loops."""
+    for kind in ORDER:
+        expected = loops([texts[code] for code in pair], [vectors[code] for code in pair], kind, k)
+        ways = (f"error/{kind}", f"error-by-index/{kind}")
+        assert tuple(value(scores, "-".join(pair), metric) for metric in ways) == expected
 
 
 @settings(max_examples=30)
@@ -69,16 +73,11 @@ def test_equals_the_protocol_in_loops(tmp_path_factory, count, dim, noise, seed,
     rng = np.random.default_rng(seed)
     meaning = rng.standard_normal((count, dim))
     texts = {code: [f"{code} {i}" for i in range(count)] for code in ("deu", "eng")}
-    vectors = {code: meaning + noise * rng.standard_normal((count, dim)) for code in texts}
-    for rows in vectors.values():
-        rows[:] = np.float32(rows)
+    vectors = {code: np.float32(meaning + noise * rng.standard_normal((count, dim))) for code in texts}
     assume(clear(vectors["deu"], vectors["eng"], k) and clear(vectors["eng"], vectors["deu"], k))
     scores = XSim(OWN, k=k).run(table_of(texts, vectors), files(tmp_path_factory.mktemp("x"), texts))
-    for a, b in (("deu", "eng"), ("eng", "deu")):
-        for kind in ORDER:
-            expected = loops((texts[a], texts[b]), (vectors[a], vectors[b]), kind, k)
-            assert values(scores, f"{a}-{b}")[f"error/{kind}"] == expected[0]
-            assert values(scores, f"{a}-{b}")[f"error-by-index/{kind}"] == expected[1]
+    for pair in (("deu", "eng"), ("eng", "deu")):
+        check(scores, texts, vectors, pair, k)
 
 
 @settings(max_examples=30)
@@ -91,10 +90,7 @@ def test_equals_the_loops_where_texts_stand_twice(tmp_path_factory, kinds, seed)
     noise = np.float32(0.8 * rng.standard_normal((len(kinds), 8)))
     vectors = {"deu": np.float32(meaning[kinds] + noise), "eng": meaning[kinds]}
     scores = XSim(OWN).run(table_of(texts, vectors), files(tmp_path_factory.mktemp("x"), texts))
-    for kind in ORDER:
-        expected = loops((texts["deu"], texts["eng"]), (vectors["deu"], vectors["eng"]), kind)
-        assert values(scores, "deu-eng")[f"error/{kind}"] == expected[0]
-        assert values(scores, "deu-eng")[f"error-by-index/{kind}"] == expected[1]
+    check(scores, texts, vectors, ("deu", "eng"))
 
 
 def test_averages_are_over_sources_then_over_targets(tmp_path):
@@ -109,8 +105,8 @@ def test_averages_are_over_sources_then_over_targets(tmp_path):
     for target in texts:
         column = [single[f"{source}-{target}"] for source in texts if source != target]
         columns.append(sum(column) / 3)
-        assert values(scores, f"xx-{target}")["error/ratio"] == pytest.approx(columns[-1])
-    assert values(scores, "mean")["error/ratio"] == pytest.approx(sum(columns) / 4)
+        assert value(scores, f"xx-{target}", "error/ratio") == pytest.approx(columns[-1])
+    assert value(scores, "mean", "error/ratio") == pytest.approx(sum(columns) / 4)
     assert scores[-2].over == ("xx-deu", "xx-eng", "xx-fra", "xx-kor")
 
 

@@ -11,13 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import typer
 from hypothesis import HealthCheck, settings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from isoglot.encoders import StaticEncoder, TransformerEncoder
+from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 
 DATA = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[2] / "shared" / "data")  # published sets
 SPECIALS = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
@@ -138,10 +139,30 @@ def build_transformer(
     return TransformerEncoder(transformers.BertModel(config), tokenizer, **settings)
 
 
-def open_elsewhere(folder: Path, **settings: object) -> Any:
-    """A saved model, opened in sentence-transformers; the test is skipped where that is not installed."""
+def save_and_open(encoder: Any, folder: Path, texts: list[str] = SENTENCES, *, atol: float = 1e-6) -> Any:
+    """What an encoder that is saved in `folder` is opened as there; it has the same vectors."""
+    encoder.save(folder)
+    opened = load(folder)
+    np.testing.assert_allclose(opened.encode(texts), encoder.encode(texts), atol=atol)
+    return opened
+
+
+def save_and_open_elsewhere(
+    encoder: Any, folder: Path, texts: list[str] = SENTENCES, *, atol: float = 1e-6, **settings: object
+) -> Any:
+    """The same in sentence-transformers; the test is skipped where that is not installed."""
     peer = pytest.importorskip("sentence_transformers")
-    return peer.SentenceTransformer(str(folder), device="cpu", local_files_only=True, **settings)
+    encoder.save(folder)
+    opened = peer.SentenceTransformer(str(folder), device="cpu", local_files_only=True, **settings)
+    np.testing.assert_allclose(opened.encode(texts), encoder.encode(texts), atol=atol)
+    return opened
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture

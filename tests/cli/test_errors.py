@@ -56,6 +56,7 @@ WRONG = [
     ("trim m empty.txt -o out", CorpusError, "empty.txt: .*no text"),
     ("average m m --weights .9,.8 -o out", EncoderError, r"0\.8"),
     ("convert nowhere -o out --weights int5", IsoglotError, "weights: 'int5' .*did you mean"),
+    ("export m --format onnx -o out", IsoglotError, "only transformers can be exported to ONNX"),
     ("export m -o out.tsv", IsoglotError, "m: is a model; to export it, pass --format onnx"),
     ("export i -o out.tsv --words int4", OutputError, "i: --words int4 is for a model"),
     ("filter pairs.tsv -o out.jsonl --model m --margin absolut", IsoglotError, r"filter: --margin is .*absolute"),

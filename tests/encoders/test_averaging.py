@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import SENTENCES, build_tokenizer, build_transformer
+from conftest import SENTENCES, build_tokenizer, build_transformer, save_and_open
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder, average, load
 from isoglot.encoders.towers import Towers
@@ -57,44 +57,34 @@ def test_models_by_name_and_of_another_length_and_prompt(tmp_path):
     mean = average([tmp_path / "start", tmp_path / "end"], [1.0, 0.0])
     assert (mean.max_length, mean.prompt, mean.name) == (40, "query: ", "")
     np.testing.assert_array_equal(encode(mean, SENTENCES), encode(load(tmp_path / "start"), SENTENCES))
-    mean.save(tmp_path / "mean")
-    assert load(tmp_path / "mean").name == "mean"
+    assert save_and_open(mean, tmp_path / "mean").name == "mean"
 
 
 @pytest.mark.parametrize(
     "weights", [[0.5], [0.5, 0.6], [1, 1], [math.nan, 1.0], [math.inf, -math.inf], [0.3, 0.3, 0.4], []]
 )
-def test_impossible_weights_are_refused(weights):
+def test_impossible_weights_and_a_single_model_are_refused(weights):
     with pytest.raises(ValueError, match="weights"):
         average([static(0), static(1)], weights)
-
-
-def test_a_single_model_is_refused():
     with pytest.raises(ValueError, match="at least two"):
         average([static(0)])
 
 
 @pytest.mark.parametrize(
-    "other, what",
+    "build, other, what",
     [
-        (lambda: static(1, dim=9), "shape"),
-        (lambda: static(1, kind="unigram"), "tokenizer|shape"),
-        (lambda: build_transformer(), "TransformerEncoder"),
+        (static, {"dim": 9}, "model 2: .*shape"),
+        (static, {"kind": "unigram"}, "model 2: .*(tokenizer|shape)"),
+        (build_transformer, {"layers": 1}, "model 2: .*architecture"),
+        (build_transformer, {"kind": "unigram"}, "model 2: .*tokenizer"),
+        (build_transformer, {"adapter": {"rank": 2}}, "adapter"),
     ],
 )
-def test_models_that_do_not_belong_together(other, what):
-    with pytest.raises(EncoderError, match=f"model 2: .*({what})"):
-        average([static(0), other()])
-
-
-@pytest.mark.parametrize(
-    "other, what",
-    [
-        ({"layers": 1}, "architecture"),
-        ({"kind": "unigram"}, "tokenizer"),
-        ({"adapter": {"rank": 2}}, "adapter"),
-    ],
-)
-def test_transformers_that_do_not_belong_together(other, what):
+def test_models_that_do_not_belong_together(build, other, what):
     with pytest.raises(EncoderError, match=what):
-        average([build_transformer(), build_transformer(**other)])
+        average([build(seed=0), build(seed=1, **other)])
+
+
+def test_models_of_different_kinds_do_not_belong_together():
+    with pytest.raises(EncoderError, match=r"model 2: .*TransformerEncoder"):
+        average([static(0), build_transformer()])

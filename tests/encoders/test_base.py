@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import isoglot
-from conftest import SENTENCES, build_tokenizer
+from conftest import SENTENCES, build_tokenizer, save_and_open
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import StaticEncoder
 from isoglot.encoders.layers import Dense, WithLayer
@@ -22,10 +22,6 @@ PROMPTS = {"query": "q: ", "passage": "p: "}
 @pytest.fixture
 def encoder(toy_transformer):
     return toy_transformer(prompt="own: ", prompts=PROMPTS, normalizes=True)
-
-
-def test_encode_is_a_method_and_a_function(encoder):
-    np.testing.assert_array_equal(encoder.encode(SENTENCES), isoglot.encode(encoder, SENTENCES))
 
 
 def test_batch_size_bounds_the_texts_of_a_chunk(encoder, toy_static):
@@ -57,14 +53,11 @@ def test_without_named_prompts_a_query_has_the_encoders_own(toy_static):
 
 
 def test_prompts_are_saved_and_opened(encoder, tmp_path):
-    encoder.save(tmp_path / "m")
-    opened = isoglot.load(tmp_path / "m")
-    assert (opened.prompt, dict(opened.prompts)) == ("own: ", {**PROMPTS, "document": "p: ", "default": "own: "})
-    np.testing.assert_allclose(opened.encode_query(SENTENCES), encoder.encode_query(SENTENCES), atol=1e-6)
-    encoder.prompt = "q: "
-    encoder.save(tmp_path / "n")
-    opened = isoglot.load(tmp_path / "n")
-    assert (opened.prompt, dict(opened.prompts)) == ("q: ", {**PROMPTS, "document": "p: "})
+    for prompt, more in (("own: ", {"default": "own: "}), ("q: ", {})):
+        encoder.prompt = prompt
+        opened = save_and_open(encoder, tmp_path / "m")
+        assert (opened.prompt, dict(opened.prompts)) == (prompt, {**PROMPTS, "document": "p: ", **more})
+        np.testing.assert_allclose(opened.encode_query(SENTENCES), encoder.encode_query(SENTENCES), atol=1e-6)
 
 
 def test_similarity_of_texts_and_vectors(encoder):
@@ -92,16 +85,6 @@ def test_similarity_of_texts_and_vectors(encoder):
 def test_similarity_takes_vectors_of_any_kind(encoder, given):
     rows = encoder.encode(SENTENCES)
     np.testing.assert_array_equal(encoder.similarity(given(rows), rows), encoder.similarity(rows, rows))
-
-
-def test_names_people_know_from_other_libraries(encoder):
-    assert encoder.get_sentence_embedding_dimension() == encoder.get_embedding_dimension() == encoder.dim == 16
-    assert encoder.max_seq_length == encoder.max_length
-    encoder.max_seq_length = 4
-    assert encoder.max_length == 4
-    assert encoder.tokenize(SENTENCES).lengths.max() == 4
-    rows = encoder.encode(SENTENCES, normalize_embeddings=False, truncate_dim=3, show_progress_bar=False)
-    assert rows.shape == (len(SENTENCES), 3)
 
 
 def test_the_length_of_every_kind_can_be_set(toy_transformer):

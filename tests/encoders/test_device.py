@@ -123,11 +123,13 @@ def test_the_autocast_is_of_the_encoders_device(monkeypatch, precision):
     assert used == (["mps"] if precision == "bfloat16" else [])
 
 
-@pytest.mark.parametrize("place", ["cpu", "xpu", "cuda"])
-def test_tf32_needs_a_device_that_has_it(monkeypatch, place):
+@pytest.mark.parametrize(
+    ("precision", "place"), [("tf32", "cpu"), ("tf32", "xpu"), ("tf32", "cuda"), ("int8", "cuda:0")]
+)
+def test_a_precision_needs_a_device_that_has_it(monkeypatch, precision, place):
     monkeypatch.setattr(torch.cuda, "is_tf32_supported", lambda: False)
-    with pytest.raises(ValueError, match=f"tf32.*{place}"):
-        devices.settle("tf32", torch.device(place))
+    with pytest.raises(ValueError, match=f"{precision}.*{place}"):
+        devices.settle(precision, torch.device(place))
 
 
 def test_every_part_of_an_encoder_moves(toy_static, toy_transformer):

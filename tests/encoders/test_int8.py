@@ -17,12 +17,7 @@ onnx = pytest.mark.skipif(
     any(__import__("importlib.util").util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
     reason="needs the extra `onnx`",
 )
-
-
-@pytest.fixture(autouse=True)
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.mark.slow
@@ -58,11 +53,6 @@ def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
         small.save(tmp_path / "model")
 
 
-def test_only_transformers(toy_static):
-    with pytest.raises(EncoderError, match="int8 is computed by transformers, and this is a StaticEncoder"):
-        toy_static.at("int8")
-
-
 def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[torch\]"'):
@@ -80,7 +70,7 @@ def exports(monkeypatch):
 
 
 @onnx
-def test_an_encoder_is_exported_once_for_its_weights(exports, cache, caplog):
+def test_an_encoder_is_exported_once_for_its_weights(exports, own_cache, caplog):
     encoder = build_transformer()
     with caplog.at_level("INFO", logger="isoglot"):
         first = encode(encoder, SENTENCES, precision="int8")
@@ -92,7 +82,7 @@ def test_an_encoder_is_exported_once_for_its_weights(exports, cache, caplog):
     changed = encode(encoder, SENTENCES, precision="int8")
     assert len(exports) == 2
     assert not np.array_equal(first, changed)
-    assert len(list((cache / "int8").iterdir())) == 2
+    assert len(list((own_cache / "int8").iterdir())) == 2
 
 
 @onnx
@@ -108,11 +98,11 @@ def test_settings_are_those_of_the_call_and_not_of_the_export(exports):
 
 
 @onnx
-def test_another_process_finds_the_export_in_the_cache(exports, cache):
+def test_another_process_finds_the_export_in_the_cache(exports, own_cache):
     first = encode(build_transformer(), SENTENCES, precision="int8")
     np.testing.assert_array_equal(encode(build_transformer(), SENTENCES, precision="int8"), first)
     assert len(exports) == 1
-    (file,) = (cache / "int8").iterdir()
+    (file,) = (own_cache / "int8").iterdir()
     file.write_bytes(file.read_bytes()[:-1000])
     np.testing.assert_array_equal(encode(build_transformer(), SENTENCES, precision="int8"), first)
     assert len(exports) == 2
@@ -129,6 +119,6 @@ def test_threads_export_once(exports):
 
 
 @onnx
-def test_a_cache_that_cannot_be_written_is_no_fault(cache):
-    cache.write_text("a file")
+def test_a_cache_that_cannot_be_written_is_no_fault(own_cache):
+    own_cache.write_text("a file")
     assert encode(build_transformer(), SENTENCES, precision="int8").shape == (len(SENTENCES), 16)

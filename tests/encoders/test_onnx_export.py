@@ -77,10 +77,13 @@ def test_in_float32_vectors_states_and_weights_are_those_of_torch(build, family,
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("words", ["int8", "int4"])
 def test_rounded_weights_are_read_as_the_graph_computes_with_them(build, family, words, tmp_path):
+    """And a row does not depend on its batch."""
     encoder = build(family)
     data = build_graph(encoder, words=words)
     vectors = run(data, encoder)[0]
     assert cosines(vectors, encoder.encode(SENTENCES)).min() > 0.99
+    alone, together = (run(data, encoder, [*SENTENCES[:1] * 2, *others])[0] for others in ([], ["x"] * 3))
+    np.testing.assert_allclose(alone[0], together[0], rtol=0, atol=1e-6)
     found, known = read_graph(written(tmp_path / "graph.onnx", data)), weights_of(encoder)
     assert found.keys() == known.keys()
     table = next(name for name in known if "word_embeddings" in name)
@@ -181,6 +184,15 @@ def linear(weight, bias):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def rounded(weight, bias, x):
+    """Of a linear layer whose weights are rounded: kinds of its nodes, weights that are read, and what it computes."""
+    model = linear(weight, bias)
+    onnx_export._Graph(model).round_layers({"w": np.stack([x.min(0), x.max(0)])})
+    (computed,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    read = {name: values.numpy() for name, values in onnx_export._weights(model)}
+    return [node.op_type for node in model.graph.node], read, computed
+
+
 @pytest.mark.parametrize("inputs", [64, 128, 200, 512])
 def test_a_product_in_blocks_is_that_of_a_loop(inputs):
     """Of a layer with fewer outputs than inputs, each 128 values of a row have their own scale, also of the inputs."""
@@ -189,12 +201,10 @@ def test_a_product_in_blocks_is_that_of_a_loop(inputs):
     x = random.normal(size=(rows, inputs)).astype(np.float32)
     x[:, 3] *= 300
     weight, bias = layer_of(random, outputs, inputs)
-    model = linear(weight, bias)
-    onnx_export._Graph(model).round_layers({"w": np.stack([x.min(0), x.max(0)])})
-    assert [node.op_type for node in model.graph.node] == ["MatMulNBits", "Add"]
-    read = dict(onnx_export._weights(model))["w"].numpy()
+    kinds, weights_read, computed = rounded(weight, bias, x)
+    read = weights_read["w"]
+    assert kinds == ["MatMulNBits", "Add"]
     assert np.linalg.norm(read - weight) < 0.01 * np.linalg.norm(weight)
-    (computed,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
 
     wanted = np.zeros((rows, outputs))
     for row in range(rows):
@@ -216,17 +226,13 @@ def test_a_rounded_layer_is_that_of_a_loop(inputs, has_bias):
     x[:, 1] = 300 + 20 * x[:, 1]  # one far greater than the rest, and never near zero
     x[:, 2] = 0  # and one that does not vary
     weight, bias = layer_of(random, outputs, inputs)
-    model = linear(weight, bias if has_bias else None)
-    ranges = np.stack([x.min(0), x.max(0)])
-    onnx_export._Graph(model).round_layers({"w": ranges})
-    assert [node.op_type for node in model.graph.node] == ["Mul", "Sub", "QuantizeLinear", "MatMulIntegerToFloat"]
-    read = {name: values.numpy() for name, values in onnx_export._weights(model)}
+    kinds, read, computed = rounded(weight, bias if has_bias else None, x)
+    assert kinds == ["Mul", "Sub", "QuantizeLinear", "MatMulIntegerToFloat"]
     assert np.linalg.norm(read["w"] - weight) < 0.1 * np.linalg.norm(weight)
     assert not has_bias or np.abs(read["bias"] - bias).max() < 1e-3  # in float32, beside 300 times a weight
-    (computed,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
 
     share = onnx_export._SMOOTHING
-    spans, centres = (ranges[1] - ranges[0]) / 2, (ranges[1] + ranges[0]) / 2
+    spans, centres = (x.max(0) - x.min(0)) / 2, (x.max(0) + x.min(0)) / 2
     spans = [max(span, max(spans) / 64) for span in spans]
     factors = [spans[j] ** share / np.abs(weight[:, j]).max() ** (1 - share) for j in range(inputs)]
     step = max(spans[j] / factors[j] for j in range(inputs)) / 127
@@ -354,15 +360,6 @@ def test_the_missing_extra_is_named(monkeypatch, tmp_path):
     for call in (lambda: load(tmp_path / "model"), lambda: write_onnx(build_transformer(), tmp_path / "other")):
         with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[torch\]"'):
             call()
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_row_does_not_depend_on_its_batch(build, family):
-    encoder = build(family)
-    data = build_graph(encoder, words="float32")
-    texts = SENTENCES[:1] * 2 + ["x"] * 3
-    alone, together = run(data, encoder, texts[:2])[0], run(data, encoder, texts)[0]
-    np.testing.assert_allclose(alone[0], together[0], rtol=0, atol=1e-6)
 
 
 def test_weights_in_the_form_of_an_earlier_version_are_an_error(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import SENTENCES, build_transformer
+from conftest import SENTENCES, build_transformer, save_and_open
 from isoglot.core.errors import EncoderError
 from isoglot.encoders import load
 from isoglot.encoders.static import StaticEncoder
@@ -16,9 +16,10 @@ from isoglot.model import encode
 TEXTS = [*SENTENCES, "我爱 you", "ab 我爱", "", "?! 12", "ⅷ ªº µ", "한국어", "\ud800x"]
 
 
-def towers(**settings):
-    pair = {"latin": build_transformer(seed=1), "han": build_transformer("unigram", family="xlm-roberta", seed=2)}
-    return Towers(pair, {"latin": ["LATIN"], "han": ["CJK"], **settings}).eval()
+def towers(prompt=""):
+    """Two towers, the first of which has a prompt."""
+    latin, han = build_transformer(seed=1, prompt=prompt), build_transformer("unigram", family="xlm-roberta", seed=2)
+    return Towers({"latin": latin, "han": han}, {"latin": ["LATIN"], "han": ["CJK"]}).eval()
 
 
 @pytest.mark.parametrize(
@@ -78,9 +79,7 @@ def test_static_towers_give_row_sparse_gradients_to_the_tower_that_read(toy_stat
 
 
 def test_a_prompt_replaces_those_of_the_towers_and_gives_way_again():
-    encoder = towers()
-    encoder.members[0].prompt = "query: "
-    encoder = Towers(dict(encoder.towers), encoder.scripts).eval()
+    encoder = towers("query: ")
     own, plain = encode(encoder, SENTENCES), encode(encoder, SENTENCES, prompt="")
     assert not np.allclose(own[0], plain[0])
     np.testing.assert_array_equal(own, encode(encoder, SENTENCES))
@@ -96,14 +95,9 @@ def test_prompts_that_all_towers_have_are_those_of_a_role():
 
 
 def test_what_is_saved_is_what_is_loaded_together_and_alone(tmp_path):
-    encoder = towers()
-    encoder.members[0].prompt = "query: "
-    encoder = Towers(dict(encoder.towers), encoder.scripts).eval()
+    encoder = towers("query: ")
     for _ in range(2):  # over an older one, too
-        encoder.save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert loaded.identity() == encoder.identity()
-    np.testing.assert_allclose(encode(loaded, TEXTS), encode(encoder, TEXTS), atol=1e-6)
+        assert save_and_open(encoder, tmp_path / "model", TEXTS).identity() == encoder.identity()
     for name, tower in zip(encoder.towers, encoder.members, strict=True):
         np.testing.assert_allclose(encode(load(tmp_path / "model" / name), TEXTS), encode(tower, TEXTS), atol=1e-6)
     assert load(tmp_path / "model", max_length=7, prompt="x ").max_length == 7

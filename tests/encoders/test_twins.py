@@ -1,10 +1,9 @@
 """Twins: side by side in training, one alone afterwards, never a dropout mask."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
+from test_loop import RECIPE, log_of, write_corpus
 
 from conftest import build_transformer
 from isoglot.encoders import load
@@ -42,7 +41,6 @@ def test_evaluation_gives_the_first_copy(twins):
     assert torch.equal(twins(twins.tokenize(TEXTS)), twins.first(twins.tokenize(TEXTS)))
     assert np.array_equal(encode(twins, TEXTS), encode(twins.first, TEXTS))
     assert twins.fingerprint == twins.first.fingerprint
-    assert not any(module.training for module in twins.modules())
 
 
 def test_no_module_of_a_copy_is_ever_in_training_mode(twins):
@@ -50,13 +48,6 @@ def test_no_module_of_a_copy_is_ever_in_training_mode(twins):
     for mode in (True, False, True):
         twins.train(mode)
         assert [module for module in twins.modules() if module.training] == [twins] * mode
-
-
-def test_encoding_a_copy_leaves_the_twins_in_training(twins):
-    twins.train()
-    encode(twins.exports()[1], TEXTS)
-    assert twins.training
-    assert twins.dim == 32
 
 
 def test_the_first_is_saved_and_both_are_offered(twins, tmp_path):
@@ -91,54 +82,29 @@ def test_unlike_encoders_are_refused():
         Twins(*(build_transformer(pooling="cls", head="tanh") for _ in range(2)))
 
 
-RECIPE = """
-name = "tension"
-steps = 12
-[encoder]
-kind = "twins"
-model = "base"
-[[streams]]
-sources = [{reader = "lines", path = "text.txt", language = "eng"}]
-batching = {size = 16}
-objectives = [{name = "contrastive_tension"}]
-[optimizer]
-kind = "rmsprop"
-lr = 1e-3
-schedule = "stairs"
-stairs = [1e-3, 5e-4]
-stair = 6
-clip = 0.0
-[evaluation]
-data = "dev"
-every = 6
-"""
-
-
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A folder with an encoder, sentences of random words, and a dev set of pairs."""
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+def project(tmp_path, own_cache):
     build_transformer().save(tmp_path / "base")
-    draw = torch.Generator().manual_seed(0)
-    words = ["the", "cat", "sits", "on", "a", "mat", "dog", "runs", "through", "park", "happily", "numbers"]
-    lines = [" ".join(words[i] for i in torch.randint(0, len(words), (5,), generator=draw)) for _ in range(100)]
-    (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in dict.fromkeys(lines)))
-    (tmp_path / "dev").mkdir()
-    for code, order in (("deu", 1), ("eng", -1)):
-        pairs = "".join(" ".join(line.split()[::order]) + "\n" for line in lines[:20])
-        (tmp_path / "dev" / f"tatoeba.deu-eng.{code}").write_text(pairs)
-    (tmp_path / "recipe.toml").write_text(RECIPE)
+    write_corpus(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
     return tmp_path
+
+
+def recipe(project, *changes):
+    """That of the training loop, for two copies of an encoder."""
+    stairs = 'kind="rmsprop", lr=1e-3, schedule="stairs", stairs=[1e-3, 5e-4], stair=30, clip=0.0'
+    changes = ['streams.0.objectives=[{name="contrastive_tension"}]', f"optimizer={{{stairs}}}", *changes]
+    return load_recipe(project / "tiny.toml", ['encoder={kind="twins", model="base"}', *changes])
 
 
 @pytest.mark.slow
 def test_a_run_drives_the_copies_apart_and_lowers_the_loss(project):
-    outcome = train(load_recipe(project / "recipe.toml", ["steps=40", "optimizer.stair=30"]), project / "run")
+    outcome = train(recipe(project, "steps=40"), project / "run")
     state = torch.load(sorted((project / "run" / "checkpoints").glob("*.pt"))[-1], weights_only=True)["encoder"]
     names = [name for name in state if name.startswith("first.")]
     assert any(not torch.equal(state[name], state[name.replace("first.", "second.", 1)]) for name in names)
-    records = [json.loads(line) for line in (project / "run" / "log.jsonl").read_text().splitlines()]
-    losses = [record["losses"]["contrastive_tension"] for record in records if record["kind"] == "step"]
+    steps = [record for record in log_of(project / "run") if record["kind"] == "step"]
+    losses = [record["losses"]["contrastive_tension"] for record in steps]
     assert sum(losses[-10:]) < sum(losses[:10])
     assert encode(load(outcome.model), TEXTS).shape == (4, 16)
 
@@ -152,7 +118,7 @@ def test_the_copy_with_the_better_dev_score_is_kept(project, monkeypatch):
         return float(len(asked)), []
 
     monkeypatch.setattr(best.Choice, "score", score)
-    kept = load(train(load_recipe(project / "recipe.toml"), project / "run").model)
+    kept = load(train(recipe(project, "steps=12", "evaluation.every=6"), project / "run").model)
     first, second = asked[-2:]
     assert len(asked) == 4
     assert np.array_equal(encode(kept, TEXTS), encode(second, TEXTS))

@@ -23,6 +23,14 @@ def test_a_folder_appears_when_complete_and_replaces_the_whole_old_one(tmp_path)
         assert names(target) == sorted([file, layout.FILES])
 
 
+@pytest.fixture
+def target(tmp_path):
+    """A folder of an old model."""
+    with layout.replacing(tmp_path / "model") as new:
+        (new / "config.json").write_text("old")
+    return tmp_path / "model"
+
+
 def interrupted(target, error):
     with layout.replacing(target) as new:
         (new / "config.json").write_text("half")
@@ -30,20 +38,14 @@ def interrupted(target, error):
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError])
-def test_a_failure_leaves_the_old_model(error, tmp_path):
-    target = tmp_path / "model"
-    with layout.replacing(target) as new:
-        (new / "config.json").write_text("old")
+def test_a_failure_leaves_the_old_model(error, target):
     with pytest.raises(OutputError if error is OSError else error):
         interrupted(target, error("no space left"))
     assert (target / "config.json").read_text() == "old"
-    assert names(tmp_path) == ["model"]
+    assert names(target.parent) == ["model"]
 
 
-def test_a_swap_that_fails_midway_brings_the_old_model_back(tmp_path, monkeypatch):
-    target = tmp_path / "model"
-    with layout.replacing(target) as new:
-        (new / "config.json").write_text("old")
+def test_a_swap_that_fails_midway_brings_the_old_model_back(target, monkeypatch):
     real = type(target).replace
 
     def failing(self, destination):

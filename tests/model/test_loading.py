@@ -39,10 +39,6 @@ def edit(path, **changes):
     path.write_text(json.dumps({**config, **changes}))
 
 
-def pooling_file(folder, config):
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
-
-
 @pytest.mark.parametrize(
     "config",
     [
@@ -53,7 +49,7 @@ def pooling_file(folder, config):
 )
 def test_poolings_in_old_and_new_keys(config, saved, toy_transformer):
     folder, _ = saved
-    pooling_file(folder, config)
+    pooling(**config)(folder)
     assert load(folder).pooling == "cls"
     np.testing.assert_allclose(
         encode(load(folder), SENTENCES), encode(toy_transformer(pooling="cls"), SENTENCES), atol=1e-6
@@ -77,14 +73,6 @@ def test_a_plain_hugging_face_folder_gets_a_pooling(saved):
     np.testing.assert_allclose(encode(load(folder), SENTENCES), encode(encoder, SENTENCES), atol=1e-6)
     changed = load(folder, pooling="cls", prompt="a ", max_length=7, layers=1, head="tanh")
     assert (changed.pooling, changed.prompt, changed.max_length, changed.head is None) == ("cls", "a ", 7, False)
-
-
-def test_dense_modules_come_along(toy_transformer, tmp_path):
-    encoder = toy_transformer(pooling="cls", projections=[Dense(16, 5), Dense(5, 3, bias=False, activation="Identity")])
-    encoder.save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert loaded.dim == encoder.dim == 3
-    np.testing.assert_allclose(encode(loaded, SENTENCES), encode(encoder, SENTENCES), atol=1e-6)
 
 
 def test_lower_casing_in_the_settings_is_done(saved):

@@ -48,6 +48,13 @@ def lines(tmp_path):
     return path, texts
 
 
+@pytest.fixture
+def whole(encoder, lines, tmp_path):
+    """The file of an uninterrupted run."""
+    encode_file(encoder, lines[0], output=tmp_path / "whole.npy")
+    return (tmp_path / "whole.npy").read_bytes()
+
+
 class StopError(Exception):
     pass
 
@@ -63,25 +70,15 @@ def stopped(encoder, source, output, *, after, **settings):
         encode_file(encoder, source, output=output, progress=progress, **settings)
 
 
-def test_a_row_a_line(encoder, lines, tmp_path):
-    path, texts = lines
-    rows = encode_file(encoder, path, output=tmp_path / "rows.npy")
-    np.testing.assert_allclose(rows, encode(encoder, texts), atol=1e-6)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["lines.txt", "rows.npy"]
-    half = encode_file(encoder, path, output=tmp_path / "half.npy", dtype="float16", truncate_dim=3)
-    assert (half.shape, half.dtype) == ((62, 3), np.float16)
-
-
 @pytest.mark.parametrize("after", [1, 5, 9, 30, 48])
-def test_stopped_and_resumed_equals_uninterrupted(after, encoder, lines, tmp_path):
+def test_stopped_and_resumed_equals_uninterrupted(after, encoder, lines, whole, tmp_path):
     path, _ = lines
-    encode_file(encoder, path, output=tmp_path / "whole.npy")
     output, told = tmp_path / "rows.npy", []
     stopped(encoder, path, output, after=after)
     stopped(encoder, path, output, after=3)
     assert not output.exists()
     encode_file(encoder, path, output=output, report=told.append)
-    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert output.read_bytes() == whole
     assert bool(told) == (after > 3)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lines.txt", "rows.npy", "whole.npy"]
 
@@ -102,9 +99,8 @@ def test_a_window_is_written_while_the_next_one_is_computed(encoder, lines, tmp_
 
 
 @pytest.mark.parametrize("window", [1, 3, 16])
-def test_an_error_of_writing_is_raised_and_the_run_resumes(window, encoder, lines, tmp_path, monkeypatch):
+def test_an_error_of_writing_is_raised_and_the_run_resumes(window, encoder, lines, whole, tmp_path, monkeypatch):
     path, _ = lines
-    encode_file(encoder, path, output=tmp_path / "whole.npy")
     output, append, calls = tmp_path / "rows.npy", Rows.append, []
 
     def full(rows, block, **more):
@@ -122,12 +118,11 @@ def test_an_error_of_writing_is_raised_and_the_run_resumes(window, encoder, line
     assert partial_path(output).exists() == (window > 1)
     assert done(output) == 4 * (window - 1)
     encode_file(encoder, path, output=output)
-    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert output.read_bytes() == whole
 
 
-def test_an_interruption_waits_for_the_window_that_is_being_written(encoder, lines, tmp_path, monkeypatch):
+def test_an_interruption_waits_for_the_window_that_is_being_written(encoder, lines, whole, tmp_path, monkeypatch):
     path, _ = lines
-    encode_file(encoder, path, output=tmp_path / "whole.npy")
     output, append = tmp_path / "rows.npy", Rows.append
 
     def slow(rows, block, **more):
@@ -139,14 +134,13 @@ def test_an_interruption_waits_for_the_window_that_is_being_written(encoder, lin
         stopped(encoder, path, output, after=5)
     assert done(output) == 4
     encode_file(encoder, path, output=output)
-    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert output.read_bytes() == whole
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
-def test_killed_again_and_again(encoder, lines, tmp_path):
+def test_killed_again_and_again(encoder, lines, whole, tmp_path):
     path, _ = lines
-    encode_file(encoder, path, output=tmp_path / "whole.npy")
     encoder.save(tmp_path / "model")
     output = tmp_path / "rows.npy"
     met, kills = 0, 0
@@ -160,7 +154,7 @@ def test_killed_again_and_again(encoder, lines, tmp_path):
         assert done(output) >= met or output.exists()  # nothing that was computed is lost
         met = done(output)
     assert kills >= 2
-    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert output.read_bytes() == whole
 
 
 def done(output: Path) -> int:
@@ -294,9 +288,8 @@ DAMAGE = {
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("file", ["rows", "journal"])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_is_damaged_is_encoded_again(damage, file, keep, encoder, lines, tmp_path):
+def test_what_is_damaged_is_encoded_again(damage, file, keep, encoder, lines, whole, tmp_path):
     path, _ = lines
-    encode_file(encoder, path, output=tmp_path / "whole.npy")
     output, told = tmp_path / "rows.npy", []
     stopped(encoder, path, output, after=30, keep=keep)
     place = output if keep else partial_path(output)
@@ -307,5 +300,5 @@ def test_what_is_damaged_is_encoded_again(damage, file, keep, encoder, lines, tm
             encode_file(encoder, path, output=output)
         return
     encode_file(encoder, path, output=output, keep=keep, report=told.append)
-    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert output.read_bytes() == whole
     assert len(told) == (damage != "none left")

@@ -9,18 +9,17 @@ import isoglot
 from conftest import SENTENCES, build_transformer
 from isoglot.core.errors import EncoderError
 from isoglot.model import card, layout, packaged
-from isoglot.model.shared import FILE, Shared, read_shared
+from isoglot.model.shared import FILE, Shared
 
 onnx = pytest.importorskip("onnx", reason="needs the extra `onnx`")
 
 
 @pytest.fixture
-def models(tmp_path, monkeypatch):
+def models(tmp_path, monkeypatch, own_cache):
     """The folders `large`, whole, and `small`, which has another last layer and lacks what it shares with `large`."""
     from isoglot.encoders.onnx_export import write_onnx
 
     monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     encoder = build_transformer(normalizes=True).eval()
     write_onnx(encoder, tmp_path / "models" / "large", name="large")
     for weight in encoder.backbone.encoder.layer[-1].parameters():
@@ -41,11 +40,6 @@ def models(tmp_path, monkeypatch):
 
 def read_graph(folder):
     return onnx.load_model(folder / layout.GRAPH)
-
-
-def test_a_folder_says_what_it_lacks(models):
-    assert read_shared(models / "small").model == "large"
-    assert read_shared(models / "large") is None
 
 
 def test_a_completed_model_is_the_whole_one(models):

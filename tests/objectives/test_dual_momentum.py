@@ -50,24 +50,27 @@ def test_agrees_with_the_loops(case, in_batch, queue):
         assert losses[name].item() == pytest.approx(expected, abs=1e-9)
 
 
-def step(encoder, objective, batch, *, lr=0.1):
-    """A step of training as a stage has it; returns the keys that were made for it."""
+def step(encoder, objective, *batches, lr=0.1):
+    """A step of training as a stage has it, of batches that are accumulated; returns the report on the last one."""
     encoder.zero_grad()
-    report = backward(encoder, objective, batch, LIMITS)
+    reports = [backward(encoder, objective, batch, LIMITS, share=1 / len(batches)) for batch in batches]
     with torch.no_grad():
         for weight in encoder.parameters():
             weight -= lr * weight.grad
-        objective.after_step(encoder, [report.batch])
-    return report
+        objective.after_step(encoder, [report.batch for report in reports])
+    return reports[-1]
 
 
-def test_the_key_encoder_follows_and_has_no_gradient():
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_key_encoder_follows_once_a_step_and_has_no_gradient(count):
+    """Also where batches are accumulated, the keys of all of which are enqueued."""
     encoder = ToyEncoder()
-    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=8)
+    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=40)
     assert not any(weight.requires_grad for weight in objective.parameters())
     expected = [weight.clone() for weight in encoder.parameters()]
     for turn in range(3):
-        step(encoder, objective, toy_batch([2, 2, 2], seed=turn))
+        step(encoder, objective, *(toy_batch([2, 2, 2], seed=count * turn + place) for place in range(count)))
+        assert int(objective.pointer) == 3 * count * (turn + 1)
         expected = [0.9 * old + 0.1 * new for old, new in zip(expected, encoder.parameters(), strict=True)]
         for got, wanted in zip(objective.key_encoder.parameters(), expected, strict=True):
             torch.testing.assert_close(got, wanted)
@@ -84,21 +87,6 @@ def test_the_key_encoder_counts_as_changed_where_lists_do_not(monkeypatch):
     objective.after_step(encoder, [])
     after = [weight._version for weight in objective.key_encoder.parameters()]
     assert all(new > old for new, old in zip(after, before, strict=True))
-
-
-def test_accumulated_batches_move_the_key_encoder_once_and_are_all_enqueued():
-    encoder = ToyEncoder()
-    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=8)
-    batches = [toy_batch([2, 2], seed=turn) for turn in range(3)]
-    reports = [backward(encoder, objective, batch, LIMITS, share=1 / 3) for batch in batches]
-    before = [weight.clone() for weight in encoder.parameters()]
-    with torch.no_grad():
-        for weight in encoder.parameters():
-            weight -= 0.1 * weight.grad
-        objective.after_step(encoder, [report.batch for report in reports])
-    assert int(objective.pointer) == 6
-    for own, old, new in zip(objective.key_encoder.parameters(), before, encoder.parameters(), strict=True):
-        torch.testing.assert_close(own, 0.9 * old + 0.1 * new)
 
 
 def test_buffers_follow_too():

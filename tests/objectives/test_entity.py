@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import batches, rows_of
 from safetensors.torch import load_file
+from test_loop import RECIPE, log_of
 from torch import nn
 
 import isoglot
@@ -18,7 +19,6 @@ from isoglot.core.errors import CorpusError
 from isoglot.objectives import EntityContrast, build
 from isoglot.objectives.kernel import unit
 from isoglot.training import optimizer
-from isoglot.training.recipe import parse
 from isoglot.training.settings import OptimizerSettings
 from toys import TOY_SIZES, ToyEncoder, toy_batch
 
@@ -155,7 +155,7 @@ def test_a_file_of_the_library_needs_the_entities(tmp_path):
         EntityContrast(encoder=Width(), sizes=sizes, vectors=path)
 
 
-def test_a_run_trains_from_a_folder_and_keeps_the_entities_to_itself(tmp_path):
+def test_a_run_trains_from_a_folder_and_keeps_the_entities_to_itself(tmp_path, own_cache):
     """Two dropout views and the entity term from a recipe; the table is in no file of the model."""
     folder = tmp_path / "wikipedia"
     folder.mkdir()
@@ -164,26 +164,12 @@ def test_a_run_trains_from_a_folder_and_keeps_the_entities_to_itself(tmp_path):
         for i in range(40):
             line = {"text": f"Sentence {i} is about a town.", "lang": "eng", "entity": f"Q{i % 6}"}
             stream.write(json.dumps(line | {"hard": [f"Q{(i + 1) % 6}"]}) + "\n")
-    recipe = parse(
-        {
-            "name": "EASE",
-            "epochs": 1,
-            "encoder": {"kind": "static", "vocabulary": 310, "dim": 8},
-            "streams": [
-                {
-                    "sources": [{"reader": "entities", "path": "wikipedia"}],
-                    "deduplicate": False,
-                    "batching": {"size": 10, "views": 2},
-                    "objectives": [{"name": "entity_contrast", "weight": 0.01}, {"name": "info_nce"}],
-                }
-            ],
-            "optimizer": {"lr": 0.05},
-        },
-        folder=tmp_path,
-    )
-    trained = isoglot.train(recipe, output=tmp_path / "run")
-    steps = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert any("entity_contrast" in str(step) for step in steps)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    changes = ['streams.0.sources=[{reader="entities", path="wikipedia"}]', "streams.0.deduplicate=false"]
+    changes += ["streams.0.batching={size=10, views=2}", "evaluation=[]", "steps=4"]
+    changes += ['streams.0.objectives=[{name="entity_contrast", weight=0.01}, {name="info_nce"}]']
+    trained = isoglot.train(tmp_path / "tiny.toml", overrides=changes, output=tmp_path / "run")
+    assert all("entity_contrast" in step["losses"] for step in log_of(tmp_path / "run"))
     model = tmp_path / "run" / "model"
     names = {file.name for file in model.rglob("*") if file.is_file()}
     tables = [load_file(file) for file in model.rglob("*.safetensors")]

@@ -8,7 +8,7 @@ from rows import batches, rows_of
 
 import oracle
 from isoglot.objectives import PairSoftmax
-from toys import take, toy_batch
+from toys import toy_batch
 
 LABELS = {"label": 3}
 
@@ -83,12 +83,3 @@ def test_dropout_is_a_function_of_seed_and_step():
     again.load_state_dict(objective.state_dict())
     assert torch.equal(mask(again), second)
     assert torch.equal(mask(objective.eval()), torch.ones_like(first))
-
-
-def test_dropout_does_not_hang_on_the_order_of_rows():
-    batch, order = toy_batch([2] * 8), torch.randperm(16, generator=torch.Generator().manual_seed(3))
-    vectors = torch.randn(16, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    objective = make(dropout=0.5)
-    loss = objective(vectors, batch)["pair_softmax"].item()
-    mixed = objective(vectors[order], take(batch, order))["pair_softmax"].item()
-    assert mixed == pytest.approx(loss, abs=1e-12)

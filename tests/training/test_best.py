@@ -187,16 +187,6 @@ def test_patience_ends_when_that_of_all_has_ended(reads, tmp_path):
     assert chooser.is_exhausted
 
 
-def test_without_patience_or_without_choices_nothing_ends(reads, tmp_path):
-    chooser = selector(tmp_path, {"data": "1"})
-    for _ in range(5):
-        chooser.judge(chooser.choices, Fixed(0.5))
-    assert chooser.choices[0].since == 4
-    assert not chooser.is_exhausted
-    empty = selector(tmp_path)
-    assert (empty.best, empty.is_exhausted, empty.list_due(10, last=True)) == (None, False, [])
-
-
 def test_the_state_goes_through_a_checkpoint(reads, tmp_path):
     settings = ({"data": "1", "patience": 2}, {"name": "low", "data": "-1", "patience": 2})
     chooser = selector(tmp_path, *settings)
@@ -307,9 +297,8 @@ def test_ranks_but_the_first_neither_score_nor_save(reads, tmp_path, monkeypatch
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, own_cache):
     """The recipe of the training loop with two choices: `pairs`, and `both`, the mean of two scores."""
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path)
     choices = [
         {"name": "pairs", "data": "dev", "every": 5},

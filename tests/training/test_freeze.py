@@ -23,8 +23,7 @@ from isoglot.training.train import train_seeds
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+def project(tmp_path, monkeypatch, own_cache):
     monkeypatch.setenv("ISOGLOT_DATA", str(tmp_path / "sets"))
     write_corpus(tmp_path)
     (tmp_path / "sets").mkdir()

@@ -48,23 +48,27 @@ every = 5
 """
 
 
-def write_corpus(folder: Path, pairs: int = 120) -> None:
-    """English-like sentences and the same with every word spelled backwards; and a dev set of the same making."""
+def rows(number: int = 120) -> list[tuple[str, str]]:
+    """English-like sentences, and the same with every word spelled backwards."""
     generator = torch.Generator().manual_seed(0)
-    rows = []
-    for _ in range(pairs + 30):
+    found = {}
+    while len(found) < number:
         words = [WORDS[i] for i in torch.randint(0, len(WORDS), (4,), generator=generator)]
-        rows.append((" ".join(words), " ".join(word[::-1] for word in words)))
-    rows = list(dict.fromkeys(rows))
-    (folder / "pairs.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in rows[:pairs]))
+        found[" ".join(words)] = " ".join(word[::-1] for word in words)
+    return list(found.items())
+
+
+def write_corpus(folder: Path, pairs: int = 120) -> None:
+    """A corpus of `rows`, and a dev set of the next thirty."""
+    made = rows(pairs + 30)
+    (folder / "pairs.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in made[:pairs]))
     (folder / "dev").mkdir()
     for column, code in ((0, "eng"), (1, "deu")):
-        (folder / "dev" / f"tatoeba.deu-eng.{code}").write_text("".join(row[column] + "\n" for row in rows[pairs:]))
+        (folder / "dev" / f"tatoeba.deu-eng.{code}").write_text("".join(row[column] + "\n" for row in made[pairs:]))
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+def project(tmp_path, own_cache):
     write_corpus(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE)
     return tmp_path
@@ -97,6 +101,11 @@ def stop_after(step):
     return watch
 
 
+def run_tiny(project: Path, *changes: str, to: str = "run", **settings):
+    """A run by the recipe in the project with changes, to one of its folders."""
+    return train(load_recipe(project / "tiny.toml", changes), project / to, **settings)
+
+
 def state_of(folder: Path):
     return checkpoint.load(folder / "checkpoints")[0]
 
@@ -116,12 +125,16 @@ def assert_same(left, right):
         assert left == right
 
 
-def assert_resumed_equals_straight(recipe, project: Path, stop: int):
-    """A run that is stopped after a step and resumed equals an uninterrupted one; gives the outcomes of both."""
+def assert_resumed_equals_straight(recipe, project: Path, stop: int, *, between=loop.ignore, watch=loop.ignore):
+    """A run that is stopped after a step and resumed equals an uninterrupted one; gives the outcomes of both.
+
+    `between` is called with the folder of the stopped run, and `watch` sees the resumed one.
+    """
     straight = train(recipe, project / "straight")
     with pytest.raises(StoppedError):
         train(recipe, project / "broken", watch=stop_after(stop))
-    resumed = train(recipe, project / "broken", resume=True)
+    between(project / "broken")
+    resumed = train(recipe, project / "broken", resume=True, watch=watch)
     assert_same(state_of(project / "straight"), state_of(project / "broken"))
     assert log_of(project / "straight") == log_of(project / "broken")
     return straight, resumed
@@ -180,9 +193,7 @@ def test_every_objective_resumes(name, transformer_recipe):
 
 
 def test_a_run_learns_and_keeps_the_best(project):
-    outcome = train(
-        load_recipe(project / "tiny.toml", ["steps=60", "evaluation.every=1", "optimizer.lr=0.01"]), project / "run"
-    )
+    outcome = run_tiny(project, "steps=60", "evaluation.every=1", "optimizer.lr=0.01")
     scores = [record["score"] for record in log_of(project / "run") if record["kind"] == "evaluation"]
     assert len(scores) == 60
     assert outcome.best == max(scores) > 0.9
@@ -191,8 +202,7 @@ def test_a_run_learns_and_keeps_the_best(project):
 
 
 def test_patience_ends_a_run(project):
-    recipe = load_recipe(project / "tiny.toml", ["optimizer.lr=1e-12", "evaluation.patience=2", "evaluation.every=2"])
-    outcome = train(recipe, project / "run")
+    outcome = run_tiny(project, "optimizer.lr=1e-12", "evaluation.patience=2", "evaluation.every=2")
     assert outcome.steps == 6  # the first evaluation is the best; two more are not better
 
 
@@ -200,7 +210,7 @@ def test_the_card_names_the_sources_of_joined_text(project):
     """With their licences, and apart from those of another stream, which is "joined" too."""
     stream = '{{name="{0}", join=true, sources=[{{reader="tsv", path="pairs.tsv", name="{0}"}}, {{reader="tsv", path="pairs.tsv", name="{1}"}}], objectives=[{{name="info_nce"}}]}}'  # fmt: skip  # noqa: E501
     streams = f"streams=[{stream.format('xcopa', 'mine')}, {stream.format('bible', 'xcopa')}]"
-    data = load(train(load_recipe(project / "tiny.toml", [streams, "steps=1"]), project / "run").model).card.data
+    data = load(run_tiny(project, streams, "steps=1").model).card.data
     sets = catalogue()
     licences = [sets["xcopa"].licence, f"{sets['bible'].licence} and {sets['xcopa'].licence}"]
     assert [(entry.name, entry.licence) for entry in data] == [
@@ -210,10 +220,9 @@ def test_the_card_names_the_sources_of_joined_text(project):
 
 
 def test_a_run_without_its_best_encoder_is_not_finished_again(project):
-    recipe = load_recipe(project / "tiny.toml")
-    shutil.rmtree(train(recipe, project / "run").model)
+    shutil.rmtree(run_tiny(project).model)
     with pytest.raises(CheckpointError, match="the best encoder is missing"):
-        train(recipe, project / "run", resume=True)
+        run_tiny(project, resume=True)
 
 
 def test_a_run_that_learns_nothing_warns(project):
@@ -222,26 +231,24 @@ def test_a_run_that_learns_nothing_warns(project):
     source = 'streams.0.sources=[{reader="lines", path="lines.txt", language="eng"}]'
     for views in (1, 2):
         messages: list[Status | str] = []
-        recipe = load_recipe(project / "tiny.toml", [source, f"streams.0.batching.views={views}"])
-        train(recipe, project / f"run{views}", watch=messages.append)
+        run_tiny(project, source, f"streams.0.batching.views={views}", to=f"run{views}", watch=messages.append)
         warnings = [each for each in messages if isinstance(each, str) and "no loss has had a gradient" in each]
         logged = [line["warning"] for line in log_of(project / f"run{views}") if line["kind"] == "warning"]
         assert (len(warnings), logged) == ((1, ["no gradient"]) if views == 1 else (0, []))
 
 
-def test_labelled_pairs_need_their_order(project):
-    """A premise and a hypothesis that change places at random have the labels of other pairs."""
-    change = 'streams.0.objectives=[{name="pair_softmax"}]'
-    with pytest.raises(RecipeError, match=r"objectives\.0: pair_softmax .*batching\.anchor"):
-        make_plan(load_recipe(project / "tiny.toml", [change]))
-    make_plan(load_recipe(project / "tiny.toml", [change, "batching.anchor=first"]))
-
-
-def test_a_stream_has_one_column_of_momentum_keys(project):
-    """A second objective would overwrite those of the first, whose momentum is another."""
-    twice = 'streams.0.objectives=[{name="dual_momentum"}, {name="dual_momentum", momentum=0.5}]'
-    with pytest.raises(RecipeError, match="dual_momentum is there twice"):
-        train(load_recipe(project / "tiny.toml", [twice]), project / "run")
+def test_objectives_that_a_stream_cannot_serve_are_refused(project):
+    """A premise and a hypothesis that change places at random have the labels of other pairs. A second objective with
+    momentum would overwrite the keys of the first.
+    """
+    for names, message in (
+        ('{name="pair_softmax"}', r"objectives\.0: pair_softmax .*batching\.anchor"),
+        ('{name="dual_momentum"}, {name="dual_momentum", momentum=0.5}', "dual_momentum is there twice"),
+    ):
+        with pytest.raises(RecipeError, match=message):
+            run_tiny(project, f"streams.0.objectives=[{names}]")
+    ordered = ['streams.0.objectives=[{name="pair_softmax"}]', "batching.anchor=first"]
+    make_plan(load_recipe(project / "tiny.toml", ordered))
 
 
 def test_an_evaluation_that_no_stage_runs_is_an_error(project):
@@ -280,7 +287,7 @@ def test_patience_ends_its_stage_alone(project, stop):
 def test_no_encoder_of_a_warm_up_is_the_best(project):
     """Its last encoder would win: the main stage has a rate that changes nothing, and a tie keeps the earlier one."""
     write_stages(project, ("warm-up", 10, "false", 0.05), ("main", 4, "true", 1e-20))
-    train(load_recipe(project / "tiny.toml"), project / "run")
+    run_tiny(project)
     scored = [record["step"] for record in log_of(project / "run") if record["kind"] == "evaluation"]
     assert scored == [14]
 
@@ -315,14 +322,14 @@ lr = 0.01
 
 
 def test_a_folder_with_a_run_is_not_overwritten(project):
-    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
-    train(recipe, project / "run")
-    with pytest.raises(CheckpointError, match="already contains a run"):
-        train(recipe, project / "run")
-    with pytest.raises(CheckpointError, match=r"differs in recipe\.stages\.0\.steps"):
-        train(load_recipe(project / "tiny.toml", ["steps=3"]), project / "run", resume=True)
-    with pytest.raises(CheckpointError, match="differs in seed"):
-        train(recipe, project / "run", seed=1, resume=True)
+    run_tiny(project, "steps=2")
+    for change, settings, message in (
+        ("steps=2", {}, "already contains a run"),
+        ("steps=3", {"resume": True}, r"differs in recipe\.stages\.0\.steps"),
+        ("steps=2", {"resume": True, "seed": 1}, "differs in seed"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            run_tiny(project, change, **settings)
 
 
 @pytest.mark.parametrize(
@@ -332,27 +339,23 @@ def test_a_folder_with_a_run_is_not_overwritten(project):
 )  # fmt: skip
 def test_a_corpus_that_filters_emptied_is_refused(kind, message, request):
     project = request.getfixturevalue(kind)
-    recipe = load_recipe(project / "tiny.toml", ['streams.0.languages=["fra"]'])
     with pytest.raises(CorpusError, match=message):
-        train(recipe, project / "run")
+        run_tiny(project, 'streams.0.languages=["fra"]')
 
 
 def test_a_damaged_checkpoint_is_passed_over(project):
-    recipe = load_recipe(project / "tiny.toml")
-    train(recipe, project / "straight")
-    with pytest.raises(StoppedError):
-        train(recipe, project / "broken", watch=stop_after(13))
-    newest = sorted((project / "broken" / "checkpoints").glob("*.pt"))[-1]
-    newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
+    def damage(folder):
+        newest = sorted((folder / "checkpoints").glob("*.pt"))[-1]
+        newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
+
     told = []
-    train(recipe, project / "broken", resume=True, watch=told.append)
+    recipe = load_recipe(project / "tiny.toml")
+    assert_resumed_equals_straight(recipe, project, 13, between=damage, watch=told.append)
     assert any("damaged" in event and "the checkpoint before it" in event for event in told if isinstance(event, str))
-    assert_same(state_of(project / "straight"), state_of(project / "broken"))
 
 
 def test_a_seed_changes_the_run_and_shares_the_tokens(project):
-    recipe = load_recipe(project / "tiny.toml", ["steps=3"])
-    first, second = (train(recipe, project / f"run{seed}", seed=seed) for seed in (1, 2))
+    first, second = (run_tiny(project, "steps=3", to=f"run{seed}", seed=seed) for seed in (1, 2))
     texts = ["red cat"]
     assert (encode(load(first.model), texts) != encode(load(second.model), texts)).any()
     assert len(list((project / "cache" / "tables").glob("*/table.json"))) == 1
@@ -360,13 +363,12 @@ def test_a_seed_changes_the_run_and_shares_the_tokens(project):
 
 
 def test_a_damaged_tokenizer_of_the_cache_is_reported_and_trained_again(project):
-    recipe = load_recipe(project / "tiny.toml", ["steps=3"])
-    train(recipe, project / "run")
+    run_tiny(project, "steps=3")
     (file,) = (project / "cache" / "tokenizers").iterdir()
     whole = file.read_bytes()
     file.write_bytes(whole[:-100])
     told = []
-    train(recipe, project / "again", watch=told.append)
+    run_tiny(project, "steps=3", to="again", watch=told.append)
     assert [event for event in told if isinstance(event, str) and str(file) in event and "damaged" in event]
     assert file.read_bytes() == whole
 
@@ -401,14 +403,13 @@ EXTREMES += ["most=2147483647", "hard_negatives=2147483647", "temperature=0.1", 
     ],
 )
 def test_what_settings_allow_at_their_bounds_can_be_trained(project, override):
-    outcome = train(load_recipe(project / "tiny.toml", ["steps=2", override]), project / "run")
+    outcome = run_tiny(project, "steps=2", override)
     assert outcome.steps == 2
     assert load(outcome.model).dim
 
 
 def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
-    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
-    train(recipe, project / "run")
+    run_tiny(project, "steps=2")
     model = {path.name: path.read_bytes() for path in (project / "run" / "model").glob("*.*")}
     (project / "run" / ".model.0123abcd.tmp").mkdir()
     # Killed between the two renames.
@@ -416,7 +417,7 @@ def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
     for name in (".step-00000002.pt.0123abcd.tmp", ".step-00000009.pt.0123abcd.tmp", ".notes.0123abcd.tmp"):
         (project / "run" / "checkpoints" / name).write_text("half")
     (project / "run" / "checkpoints" / "step-plan.json").write_text("mine")
-    train(recipe, project / "run", resume=True)
+    run_tiny(project, "steps=2", resume=True)
     assert {path.name: path.read_bytes() for path in (project / "run" / "model").glob("*.*")} == model
     hidden = [path.name for path in (project / "run").rglob(".*")]
     assert hidden == [".notes.0123abcd.tmp"]
@@ -435,8 +436,7 @@ def test_auto_is_bfloat16_where_the_hardware_multiplies_it(project, monkeypatch,
     monkeypatch.setattr("isoglot.encoders.device.bf16_pays", lambda device: pays)
     monkeypatch.setattr(loop, "train_step", watched)
     for precision in ("auto", "bf16", "fp32"):
-        changes = ["steps=1", f"optimizer.precision={precision}"]
-        train(load_recipe(project / "tiny.toml", changes), project / precision)
+        run_tiny(project, "steps=1", f"optimizer.precision={precision}", to=precision)
     assert used == ["bfloat16" if pays else "float32", "bfloat16", "float32"]
 
 
@@ -456,7 +456,7 @@ def test_collapsed_vectors_are_warned_of_once(project, toy_static, collapsed):
     text = RECIPE.replace('kind = "static"\nvocabulary = 400\ndim = 16', 'kind = "static"\nmodel = "base"')
     (project / "tiny.toml").write_text(text.replace("lr = 0.05", "lr = 1e-9"))
     told = []
-    train(load_recipe(project / "tiny.toml"), project / "run", watch=told.append)
+    run_tiny(project, watch=told.append)
     warned = [event for event in told if isinstance(event, str) and "collapsed" in event]
     assert len(warned) == collapsed
     assert all("pooling" in event and "\n" not in event for event in warned)
@@ -467,15 +467,13 @@ def test_collapsed_vectors_are_warned_of_once(project, toy_static, collapsed):
 
 def test_a_checkpoint_has_the_states_of_the_device_and_old_ones_are_read(project):
     """Checkpoints of older versions name CUDA's generator as new ones do, by the type of the device."""
-    recipe = load_recipe(project / "tiny.toml")
-    train(recipe, project / "straight")
-    with pytest.raises(StoppedError):
-        train(recipe, project / "broken", watch=stop_after(6))
-    state = state_of(project / "broken")
-    state["random"] = [{**state["random"][0], "cuda": torch.zeros(16, dtype=torch.uint8)}]
-    checkpoint.save(project / "broken" / "checkpoints", state["state"]["step"], state)
-    train(recipe, project / "broken", resume=True)
-    assert_same(state_of(project / "straight"), state_of(project / "broken"))
+
+    def change(folder):
+        state = state_of(folder)
+        state["random"] = [{**state["random"][0], "cuda": torch.zeros(16, dtype=torch.uint8)}]
+        checkpoint.save(folder / "checkpoints", state["state"]["step"], state)
+
+    assert_resumed_equals_straight(load_recipe(project / "tiny.toml"), project, 6, between=change)
 
 
 def test_a_handler_of_a_signal_is_called_after_the_step(project):
@@ -483,10 +481,8 @@ def test_a_handler_of_a_signal_is_called_after_the_step(project):
     handled = []
     before = signal.signal(signal.SIGTERM, lambda *_: handled.append(state_of(project / "run")["state"]["step"]))
     try:
-        train(
-            load_recipe(project / "tiny.toml", ["steps=2"]),
-            project / "run",
-            watch=lambda event: os.kill(os.getpid(), signal.SIGTERM) if isinstance(event, Status) else None,
+        run_tiny(
+            project, "steps=2", watch=lambda event: isinstance(event, Status) and signal.raise_signal(signal.SIGTERM)
         )
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -528,12 +524,12 @@ def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transfo
 
 def test_a_run_begins_from_the_model_that_it_began_from(transformer_recipe, toy_transformer):
     """A folder whose files are others is another model."""
-    recipe = load_recipe(transformer_recipe / "tiny.toml", ["steps=1", "evaluation=[]"])
-    train(recipe, transformer_recipe / "run")
-    train(recipe, transformer_recipe / "run", resume=True)
+    changes = ("steps=1", "evaluation=[]")
+    run_tiny(transformer_recipe, *changes)
+    run_tiny(transformer_recipe, *changes, resume=True)
     toy_transformer(seed=5).save(transformer_recipe / "base")
     with pytest.raises(CheckpointError, match="models"):
-        train(recipe, transformer_recipe / "run", resume=True)
+        run_tiny(transformer_recipe, *changes, resume=True)
 
 
 @pytest.mark.slow
@@ -547,7 +543,7 @@ def test_word_embeddings_of_a_recipe_may_have_row_sparse_gradients(transformer_r
         by_row(self, parameter, *given)
 
     monkeypatch.setattr(AdamW, "_step_rows", watched)
-    train(load_recipe(file), transformer_recipe / "run")
+    run_tiny(transformer_recipe)
     table = load(transformer_recipe / "run/model").backbone.get_input_embeddings().weight
     assert updated == [table.shape] * 14
     assert not torch.equal(table, load(transformer_recipe / "base").backbone.get_input_embeddings().weight)

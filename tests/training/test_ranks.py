@@ -12,10 +12,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
+import test_loop
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
+from test_loop import RECIPE, assert_same, log_of, run_tiny, state_of
 from test_step import run_two_ranks
 from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
@@ -24,9 +25,9 @@ from isoglot.evaluation.base import Metric
 from isoglot.model import engine
 from isoglot.training import ranks
 from isoglot.training.best import Choice, Dev
-from isoglot.training.recipe import load as load_recipe
-from runs import train
 from toys import ToyEncoder
+
+project = test_loop.project
 
 
 def free_port():
@@ -68,24 +69,21 @@ def test_the_group_is_left_when_something_goes_wrong(monkeypatch):
 
 
 @pytest.mark.slow
-def test_two_ranks_train_the_model_of_one(tmp_path, monkeypatch):
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
-    write_corpus(tmp_path)
-    (tmp_path / "tiny.toml").write_text(RECIPE)
-    train(load_recipe(tmp_path / "tiny.toml"), tmp_path / "one")
-    ended = launch(tmp_path, tmp_path / "two")
+def test_two_ranks_train_the_model_of_one(project):
+    run_tiny(project, to="one")
+    ended = launch(project, project / "two")
     assert [code for _, code in ended] == [0, 0], ended
     assert [len(out.splitlines()) for (out, _), _ in ended] == [1, 0]  # the model's folder, said once
-    one, two = state_of(tmp_path / "one"), state_of(tmp_path / "two")
+    one, two = state_of(project / "one"), state_of(project / "two")
     for name, value in one["encoder"].items():
         assert torch.allclose(value, two["encoder"][name], atol=1e-4), name
     assert one["state"] == two["state"]
-    assert [r["step"] for r in log_of(tmp_path / "one")] == [r["step"] for r in log_of(tmp_path / "two")]
-    again = launch(tmp_path, tmp_path / "two")  # the run is finished: nothing is done
+    assert [r["step"] for r in log_of(project / "one")] == [r["step"] for r in log_of(project / "two")]
+    again = launch(project, project / "two")  # the run is finished: nothing is done
     assert [code for _, code in again] == [0, 0], again
-    other = launch(tmp_path, tmp_path / "two", "--set", "steps=3")  # both ranks reject another run
+    other = launch(project, project / "two", "--set", "steps=3")  # both ranks reject another run
     assert [code for _, code in other] == [1, 1], other
-    assert_same(two["encoder"], state_of(tmp_path / "two")["encoder"])
+    assert_same(two["encoder"], state_of(project / "two")["encoder"])
 
 
 @pytest.mark.slow
@@ -178,15 +176,13 @@ def test_ranks_share_an_evaluation_and_score_as_one(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
-def test_a_killed_rank_ends_the_others_and_the_same_command_resumes(killed, tmp_path, monkeypatch):
+def test_a_killed_rank_ends_the_others_and_the_same_command_resumes(killed, project):
     """To the weights and the log of a run that was not interrupted."""
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
-    write_corpus(tmp_path)
-    (tmp_path / "tiny.toml").write_text(RECIPE.replace("steps = 14", "steps = 150").replace("every = 5", "every = 75"))
-    processes = start(tmp_path, tmp_path / "run")
+    (project / "tiny.toml").write_text(RECIPE.replace("steps = 14", "steps = 150").replace("every = 5", "every = 75"))
+    processes = start(project, project / "run")
     try:
         end = time.monotonic() + 100
-        while time.monotonic() < end and not list((tmp_path / "run" / "checkpoints").glob("step-*")):
+        while time.monotonic() < end and not list((project / "run" / "checkpoints").glob("step-*")):
             time.sleep(0.01)
         processes[killed].kill()
         _, messages = processes[1 - killed].communicate(timeout=100)
@@ -198,9 +194,9 @@ def test_a_killed_rank_ends_the_others_and_the_same_command_resumes(killed, tmp_
     assert "Traceback" not in messages
     assert f"rank {1 - killed}: lost its connection to another rank" in messages
     assert "same command" in messages
-    assert 0 < state_of(tmp_path / "run")["state"]["step"] < 150
+    assert 0 < state_of(project / "run")["state"]["step"] < 150
     for folder in ("run", "straight"):
-        ended = launch(tmp_path, tmp_path / folder)
+        ended = launch(project, project / folder)
         assert [code for _, code in ended] == [0, 0], ended
-    assert_same(state_of(tmp_path / "run"), state_of(tmp_path / "straight"))
-    assert log_of(tmp_path / "run") == log_of(tmp_path / "straight")
+    assert_same(state_of(project / "run"), state_of(project / "straight"))
+    assert log_of(project / "run") == log_of(project / "straight")

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 import torch
-from test_loop import RECIPE, log_of, state_of, write_corpus
+from test_loop import RECIPE, log_of, run_tiny, state_of, write_corpus
 from test_ranks import launch
 from test_step import Given, run_two_ranks
 
@@ -22,7 +22,6 @@ from isoglot.training.recipe import load as load_recipe
 from isoglot.training.settings import OptimizerSettings
 from isoglot.training.sharding import DividedRanks, divide, divide_state, gather, gather_state
 from isoglot.training.step import OneRank, StepLimits, train_step
-from runs import train
 from toys import ToyEncoder
 
 CPU = torch.device("cpu")
@@ -114,9 +113,8 @@ def test_ranks_with_a_part_of_the_weights_train_the_model_of_one(two_ranks, case
 
 
 @pytest.mark.slow
-def test_a_run_divides_its_weights(tmp_path, monkeypatch):
+def test_a_run_divides_its_weights(tmp_path, own_cache):
     """With evaluations, checkpoints and a saved model; the ranks' log and model are those of one process."""
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path)
     build_transformer(dropout=0.0).save(tmp_path / "base")
     text = RECIPE.replace("vocabulary = 400\ndim = 16", 'model = "base"\ndropout = 0.0').replace(
@@ -125,7 +123,7 @@ def test_a_run_divides_its_weights(tmp_path, monkeypatch):
     text = text.replace("lr = 0.05", 'lr = 0.001\neps = 1e-4\nprecision = "fp32"').replace("steps = 14", "steps = 6")
     text += "[memory]\nchunk_tokens = 60\ngraph_tokens = 100\nshard_weights = true\n"
     (tmp_path / "tiny.toml").write_text(text)
-    train(load_recipe(tmp_path / "tiny.toml"), tmp_path / "one")
+    run_tiny(tmp_path, to="one")
     ended = launch(tmp_path, tmp_path / "two")
     assert [code for _, code in ended] == [0, 0], ended
     one, two = state_of(tmp_path / "one"), state_of(tmp_path / "two")

@@ -24,13 +24,13 @@ from isoglot.evaluation.scores import read_results
 from isoglot.report.sweep_plot import plot_sweep
 from isoglot.training import recipe as recipes
 from isoglot.training import sweep as module
+from isoglot.training.loop import ignore
 from isoglot.training.recipe import tomllib
 from isoglot.training.sweep import Arm, Sweep, arms_over, correct, parse_design, read_design, sweep
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+def project(tmp_path, own_cache):
     write_corpus(tmp_path, pairs=50)
     shutil.copytree(tmp_path / "dev", tmp_path / "tatoeba")
     changes = {"checkpoint_every = 4\n": "", "steps = 14": "steps = 6", "dim = 16": "dim = 8", "every = 5": "every = 3"}
@@ -41,15 +41,15 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def silent(_):
-    pass
+def swept(project, design=None, *, to="out", **settings):
+    """A sweep of a table of arms, or over the project's recipe; of a single seed, unless asked for more."""
+    plan = project / "tiny.toml" if design is None else parse_design(design)
+    return sweep(plan, project / to, **{"data": project, "seeds": 1, "report": ignore, **settings})
 
 
 def test_a_grid_of_settings_and_seeds_is_one_table(project):
-    made = sweep(
-        project / "tiny.toml", project / "out", over=["batching.size=4,16", "optimizer.lr=0.1,0.01"], seeds=2,
-        tasks=["tatoeba"], data=project, report=silent,
-    )  # fmt: skip
+    over = ["batching.size=4,16", "optimizer.lr=0.1,0.01"]
+    made = swept(project, over=over, seeds=2, tasks=["tatoeba"])
     names = ["size=4, lr=0.1", "size=4, lr=0.01", "size=16, lr=0.1", "size=16, lr=0.01"]
     assert [arm.name for arm in made.arms] == names
     assert made.columns == ("dev", "tatoeba mean")
@@ -83,23 +83,22 @@ def test_what_is_finished_is_not_repeated_and_what_was_killed_goes_on(project, m
         return train(plan, folder, **settings)
 
     monkeypatch.setattr(module, "train", failing)
-    settings = {"over": ["optimizer.lr=0.1,0.01"], "seeds": 2, "report": silent}
+    settings = {"over": ["optimizer.lr=0.1,0.01"], "seeds": 2}
     with pytest.raises(KeyboardInterrupt):
-        sweep(project / "tiny.toml", project / "out", **settings)
-    made = sweep(project / "tiny.toml", project / "out", **settings)
+        swept(project, **settings)
+    made = swept(project, **settings)
     assert len(begun) == 2 + 3
-    again = sweep(project / "tiny.toml", project / "out", **settings)
-    whole = sweep(project / "tiny.toml", project / "other", **settings)
+    again, whole = swept(project, **settings), swept(project, to="other", **settings)
     assert len(begun) == 2 + 3 + 4
     assert made.values == again.values == whole.values
     with pytest.raises(EvaluationError, match="seed-1"):
-        sweep(project / "tiny.toml", project / "out", overrides=["steps=7"], **settings)
+        swept(project, overrides=["steps=7"], **settings)
 
 
 @pytest.mark.slow
 def test_arms_may_be_models_or_have_a_layer_fitted_and_columns_their_own_data(project):
     train = {"recipe": str(project / "tiny.toml")}
-    sweep(parse_design({"arms": [{"name": "a", **train}]}), project / "first", seeds=1, keep=True, report=silent)
+    swept(project, {"arms": [{"name": "a", **train}]}, to="first", keep=True)
     model, accuracy = project / "first" / "a" / "seed-1" / "model", {"subset": "mean", "metric": "accuracy/mean"}
     (project / "dev").rename(project / "files")  # no longer where the data sets are
     train["set"] = ["evaluation=[]"]
@@ -113,15 +112,10 @@ def test_arms_may_be_models_or_have_a_layer_fitted_and_columns_their_own_data(pr
         ],
         "columns": [{"name": "own", "task": "tatoeba", **accuracy, "data": "files"}],
     }
-    made = sweep(parse_design(design), project / "out", data=project / "none", files=project, seeds=2, report=silent)
+    made = swept(project, design, data=project / "none", files=project, seeds=2)
     values = made.values["own"]
-    assert {name: len(every) for name, every in values.items()} == {
-        "a": 2,
-        "same": 1,
-        "white": 2,
-        "flow": 2,
-        "start": 2,
-    }
+    numbers = {"a": 2, "same": 1, "white": 2, "flow": 2, "start": 2}
+    assert {name: len(every) for name, every in values.items()} == numbers
     assert values["same"][0] == values["a"][0]
     assert values["white"] != values["a"]
     for wrong in ({"model": "m", "untrained": True}, {"fit": "whiten", **train}):
@@ -131,22 +125,21 @@ def test_arms_may_be_models_or_have_a_layer_fitted_and_columns_their_own_data(pr
 
 @pytest.mark.slow
 def test_runs_side_by_side_give_the_same(project):
-    settings = {"over": ["optimizer.lr=0.1,0.01"], "seeds": 2, "report": silent}
-    one = sweep(project / "tiny.toml", project / "one", **settings)
-    two = sweep(project / "tiny.toml", project / "two", jobs=2, **settings)
+    settings = {"over": ["optimizer.lr=0.1,0.01"], "seeds": 2}
+    one, two = (swept(project, to=str(jobs), jobs=jobs, **settings) for jobs in (1, 2))
     assert one.values == two.values
 
 
 @pytest.mark.slow
 def test_the_precision_of_the_evaluation_is_part_of_a_run(project):
-    settings = {"over": ["optimizer.lr=0.01"], "seeds": 1, "tasks": ["tatoeba"], "data": project}
-    sweep(project / "tiny.toml", project / "half", precision="bf16", **settings)
+    settings = {"over": ["optimizer.lr=0.01"], "tasks": ["tatoeba"]}
+    swept(project, to="half", precision="bf16", **settings)
     known = read_results(next((project / "half").glob("*/seed-1")))
     assert known.settings["precision"] == "bfloat16"
     with pytest.raises(EvaluationError, match="other"):
-        sweep(project / "tiny.toml", project / "half", **settings)
+        swept(project, to="half", **settings)
     with pytest.raises(EvaluationError, match="float16"):
-        sweep(project / "tiny.toml", project / "never", precision="float16", **settings)
+        swept(project, to="never", precision="float16", **settings)
     assert not (project / "never").exists()
 
 
@@ -166,7 +159,7 @@ def test_arms_of_a_design(project):
             ]},
         ],
     }  # fmt: skip
-    made = sweep(parse_design(design), project / "out", data=project, seeds=2, report=silent)
+    made = swept(project, design, seeds=2)
     assert made.columns == ("dev", "Tatoeba", "both")
     assert {name: len(values) for name, values in made.values["dev"].items()} == {"untrained": 2, "high": 2, "low": 2}
     assert made.comparison.systems[0] == "low"
@@ -200,9 +193,7 @@ def test_the_dev_score_of_an_arm_is_that_of_its_last_layer(project):
         "recipe": str(project / "tiny.toml"),
         "arms": [{"name": "plain"}, {"name": "white", "fit": "whitening"}, {"name": "flow", "fit": "flow"}],
     }
-    made = sweep(
-        parse_design(design), project / "out", data=project, seeds=1, keep=True, tasks=["tatoeba"], report=silent
-    )
+    made = swept(project, design, keep=True, tasks=["tatoeba"])
     assert made.values["dev"] == made.values["tatoeba mean"]  # which is on the same data here
     assert made.values["dev"]["white"] != made.values["dev"]["plain"]
 
@@ -214,8 +205,7 @@ def test_dev_scores_on_different_data_are_not_compared(project):
     for name in ("pairs.tsv", "tiny.toml"):
         shutil.copy(project / name, project / "other" / name)
     arms = [{"name": name, "recipe": str(project / name / "tiny.toml")} for name in (".", "other")]
-    made = sweep(parse_design({"arms": arms}), project / "out", data=project, seeds=1, tasks=["tatoeba"], report=silent)
-    assert made.columns == ("tatoeba mean",)
+    assert swept(project, {"arms": arms}, tasks=["tatoeba"]).columns == ("tatoeba mean",)
 
 
 MEAN = {"name": "c", "task": "tatoeba", "subset": "mean", "metric": "accuracy/mean"}
@@ -224,9 +214,8 @@ MEAN = {"name": "c", "task": "tatoeba", "subset": "mean", "metric": "accuracy/me
 @pytest.mark.parametrize("names", [("base-wide", "base"), ("base",)])
 def test_the_control_of_a_grid_has_the_first_of_all_values(project, names):
     arms = [{"name": name, "untrained": True, "set": [f"seed={at}"]} for at, name in enumerate(names)]
-    design = parse_design({"recipe": str(project / "tiny.toml"), "control": "base", "arms": arms})
-    over = ["optimizer.lr=1.0,2.0"]
-    made = sweep(design, project / "out", over=over, data=project, seeds=1, tasks=["tatoeba"], report=silent)
+    design = {"recipe": str(project / "tiny.toml"), "control": "base", "arms": arms}
+    made = swept(project, design, over=["optimizer.lr=1.0,2.0"], tasks=["tatoeba"])
     assert made.control == made.comparison.systems[0] == ("base, lr=1.0" if len(names) > 1 else "lr=1.0")
 
 
@@ -266,13 +255,12 @@ def test_runs_of_another_arm_or_of_other_data_are_not_read(project):
     for place in ("one", "two"):
         shutil.copytree(project / "dev", project / place)
     permute(project / "two" / "tatoeba.deu-eng.deu")
-    settings = {"data": project, "files": project, "seeds": 1, "report": silent}
-    sweep(parse_design({"arms": [arm], "columns": [column]}), project / "out", **settings)
+    swept(project, {"arms": [arm], "columns": [column]}, files=project)
     for other in ({"arms": [arm], "columns": [column | {"data": "two"}]}, {"arms": [arm | {"untrained": False}]}):
         with pytest.raises(EvaluationError, match=r"differs in (tasks\.tatoeba|untrained)"):
-            sweep(parse_design({"columns": [column], **other}), project / "out", **settings)
+            swept(project, {"columns": [column], **other}, files=project)
     with pytest.raises(RecipeError, match="tatoeba"):
-        sweep(parse_design({"arms": [arm], "columns": [column]}), project / "new", tasks=["tatoeba"], **settings)
+        swept(project, {"arms": [arm], "columns": [column]}, to="new", files=project, tasks=["tatoeba"])
 
 
 @pytest.mark.parametrize(
@@ -291,12 +279,12 @@ def test_a_finished_run_is_read_again_only_for_the_same_content(project, changed
     build_tokenizer().save(str(project / "tokenizer.json"))
     (project / "test.eng").write_text("red cats\ngreen dog\n")
     settings = {
-        "data": project, "seeds": 1, "tasks": ["tatoeba"], "report": silent,
+        "tasks": ["tatoeba"],
         "overrides": [f'encoder.tokenizer="{project / "tokenizer.json"}"', f'streams.0.leakage=["{project}/test.eng"]'],
     }  # fmt: skip
-    design = parse_design({"arms": [{"name": "a", "recipe": str(project / "tiny.toml"), "untrained": True}]})
-    first = sweep(design, project / "out", **settings)
-    assert sweep(design, project / "out", **settings).values == first.values
+    design = {"arms": [{"name": "a", "recipe": str(project / "tiny.toml"), "untrained": True}]}
+    first = swept(project, design, **settings)
+    assert swept(project, design, **settings).values == first.values
     if changed.startswith("no "):
         (project / changed.removeprefix("no ")).unlink()
     elif changed.endswith(".json"):
@@ -306,30 +294,28 @@ def test_a_finished_run_is_read_again_only_for_the_same_content(project, changed
     else:
         permute(project / changed)
     with pytest.raises(EvaluationError, match=f"differs in {part}"):
-        sweep(design, project / "out", **settings)
+        swept(project, design, **settings)
     if not changed.startswith("no "):
-        assert sweep(design, project / "new", **settings).columns == first.columns
+        assert swept(project, design, to="new", **settings).columns == first.columns
 
 
 def test_a_model_is_scored_again_when_its_weights_have_changed(project):
     for name, seed in (("model", 1), ("other", 2)):
         StaticEncoder.create(build_tokenizer(), 8, seed=seed).save(project / name)
-    design = parse_design({"arms": [{"name": "a", "model": str(project / "model")}]})
-    settings = {"data": project, "tasks": ["tatoeba"], "report": silent}
-    first = sweep(design, project / "out", **settings)
-    assert sweep(design, project / "out", **settings).values == first.values
+    design = {"arms": [{"name": "a", "model": str(project / "model")}]}
+    first = swept(project, design, tasks=["tatoeba"])
+    assert swept(project, design, tasks=["tatoeba"]).values == first.values
     replace_unseen(project / "model" / "model.safetensors", (project / "other" / "model.safetensors").read_bytes())
     with pytest.raises(EvaluationError, match="differs in model"):
-        sweep(design, project / "out", **settings)
+        swept(project, design, tasks=["tatoeba"])
 
 
 @pytest.mark.parametrize("place", ["out/a/seed-1", "out/a/seed-1/model"])
 def test_a_model_that_is_scored_is_not_removed(project, place):
     StaticEncoder.create(build_tokenizer(), 8, seed=1).save(project / place)
-    design = parse_design({"arms": [{"name": "a", "model": str(project / place)}]})
     before = {path: path.read_bytes() for path in (project / place).rglob("*") if path.is_file()}
     with pytest.raises(OutputError, match="input"):
-        sweep(design, project / "out", data=project, tasks=["tatoeba"], report=silent)
+        swept(project, {"arms": [{"name": "a", "model": str(project / place)}]}, tasks=["tatoeba"])
     assert {path: path.read_bytes() for path in (project / place).rglob("*") if path.is_file()} == before
 
 
@@ -339,14 +325,13 @@ def test_a_run_is_not_resumed_with_other_dev_data(project, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    settings = {"overrides": ["checkpoint_every=1"], "seeds": 1, "report": silent}
     with monkeypatch.context() as patch:
         patch.setattr("isoglot.training.best.Choice.score", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            sweep(project / "tiny.toml", project / "out", **settings)
+            swept(project, overrides=["checkpoint_every=1"])
     permute(project / "dev" / "tatoeba.deu-eng.deu")
     with pytest.raises(CheckpointError, match=r"recipe\.dev"):
-        sweep(project / "tiny.toml", project / "out", **settings)
+        swept(project, overrides=["checkpoint_every=1"])
 
 
 @pytest.mark.parametrize(
@@ -370,23 +355,20 @@ def test_wrong_designs(changes, place):
 
 def test_mistakes_are_found_before_the_first_run(project, monkeypatch):
     monkeypatch.setattr(module, "train", None)
-    tiny = project / "tiny.toml"
-    with pytest.raises(RecipeError, match=r"optimizer\.lrr"):
-        sweep(tiny, project / "out", over=["optimizer.lrr=1,2"], report=silent)
     wrong = {"name": "second", "set": ['streams.0.objectives=[{name="info_nce", scale=1.0}]']}
     with pytest.raises(RecipeError, match=r"streams\.train\.objectives\.0\.scale"):
-        sweep(parse_design({"recipe": str(tiny), "arms": [{"name": "first"}, wrong]}), project / "out", report=silent)
-    for wrong in ({"steps": -1}, {"jobs": 0}, {"seeds": 0}, {"seeds": [-1]}):  # fewer steps than none were none
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            sweep(tiny, project / "out", report=silent, **wrong)
-    with pytest.raises(RecipeError, match="--over"):
-        sweep(tiny, project / "out", over=["optimizer.lr"], report=silent)
-    with pytest.raises(EvaluationError, match="sts17"):
-        sweep(tiny, project / "out", tasks=["sts17"], data=project, report=silent)
-    with pytest.raises(RecipeError, match="same name"):
-        sweep(tiny, project / "out", over=["optimizer.lr=1,1"], report=silent)
-    with pytest.raises(RecipeError, match="evaluation"):
-        sweep(tiny, project / "out", overrides=["evaluation=[]"], report=silent)
+        swept(project, {"recipe": str(project / "tiny.toml"), "arms": [{"name": "first"}, wrong]})
+    for settings, error, message in (
+        ({"over": ["optimizer.lrr=1,2"]}, RecipeError, r"optimizer\.lrr"),
+        ({"over": ["optimizer.lr"]}, RecipeError, "--over"),
+        ({"over": ["optimizer.lr=1,1"]}, RecipeError, "same name"),
+        ({"overrides": ["evaluation=[]"]}, RecipeError, "evaluation"),
+        ({"tasks": ["sts17"]}, EvaluationError, "sts17"),
+        ({"steps": -1}, ValueError, "steps"),  # fewer steps than none were none
+        *((wrong, ValueError, next(iter(wrong))) for wrong in ({"jobs": 0}, {"seeds": 0}, {"seeds": [-1]})),
+    ):
+        with pytest.raises(error, match=message):
+            swept(project, **settings)
     assert not (project / "out").exists()
 
 

@@ -14,6 +14,7 @@ from isoglot.data.corpus import build_table
 from isoglot.encoders import load
 from isoglot.model import encode, engine
 from isoglot.training import teacher
+from isoglot.training.loop import ignore
 from isoglot.training.plan import corpus_of
 from isoglot.training.recipe import parse
 from isoglot.training.teacher import open_teacher, teacher_column
@@ -31,9 +32,8 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch, toy_transformer, toy_static):
+def project(tmp_path, own_cache, toy_transformer, toy_static):
     """A corpus in which texts repeat, and two teachers of 16 and one of 8 dimensions."""
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     lines = [json.dumps(group) + "\n" for group in GROUPS]
     (tmp_path / "corpus.jsonl").write_text("".join(lines[:2]))
     (tmp_path / "more.jsonl").write_text("".join(lines[2:]))
@@ -55,38 +55,37 @@ def recipe_of(folder: Path, objective: str = "soft_contrastive", steps: int = 3,
     return parse(whole, folder=folder)
 
 
-def silent(_):
-    pass
-
-
-def opened(recipe):
+def opened(recipe, report=ignore):
     """Sources, table and the teacher's column."""
     sources = corpus_of(recipe, recipe.stages[0].streams[0])
     student = load(recipe.folder / "teacher")
     table = build_table(
-        sources, student.tokenize, fingerprint=student.fingerprint, cache=cache_folder() / "tables", report=silent
+        sources, student.tokenize, fingerprint=student.fingerprint, cache=cache_folder() / "tables", report=ignore
     )
     settings = recipe.stages[0].streams[0].teacher
     model = open_teacher(recipe, settings, CPU)
-    return sources, table, teacher_column(model, settings, sources, table, report=silent)
+    return sources, table, teacher_column(model, settings, sources, table, report=report)
 
 
 def folders(project):
     return sorted((project / "cache" / "teachers").iterdir())
 
 
-def expected(project, name="teacher", **options):
-    return encode(load(project / name), SENTENCES, normalize_embeddings=True, **options)
+def assert_teaches(recipe, texts=SENTENCES, name="teacher", prompt=None, **settings):
+    """The rows of the teacher's column, after they were compared with the unit vectors of the model's own `encode`."""
+    _, table, column = opened(recipe)
+    found = column(np.arange(table.sentences))
+    model = load(recipe.folder / name, **settings)
+    np.testing.assert_allclose(found, encode(model, texts, normalize_embeddings=True, prompt=prompt), atol=1e-6)
+    return found
 
 
 def test_every_row_of_the_table_has_the_vector_of_its_own_text(project):
     """Hard negatives are rows too, repeated texts have one vector, two sources follow each other."""
-    _, table, column = opened(recipe_of(project))
-    found = column(np.arange(table.sentences))
+    found = assert_teaches(recipe_of(project))
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected(project), atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
-    np.testing.assert_array_equal(column(np.array([9, 0])), found[[9, 0]])
+    np.testing.assert_array_equal(opened(recipe_of(project))[2](np.array([9, 0])), found[[9, 0]])
     stored = np.load(folders(project)[0] / "vectors.npy", mmap_mode="r")
     assert stored.shape == (len(set(SENTENCES)), 16)
     names = [path.name for path in folders(project)[0].iterdir()]
@@ -98,32 +97,29 @@ def test_joined_streams_too(project):
     recipe = recipe_of(project)
     stream = recipe.stages[0].streams[0].model_copy(update={"join": True})
     stage = recipe.stages[0].model_copy(update={"streams": (stream,)})
-    sources, table, column = opened(recipe.model_copy(update={"stages": (stage,)}))
-    texts = [text for _, groups in sources.source_groups() for g in groups for text in (*g.texts, *g.hard_negatives)]
-    assert table.sentences == len(texts)
-    wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
-    np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)
+    recipe = recipe.model_copy(update={"stages": (stage,)})
+    groups = [group for _, groups in corpus_of(recipe, stream).source_groups() for group in groups]
+    assert_teaches(recipe, [text for group in groups for text in (*group.texts, *group.hard_negatives)])
 
 
-def test_with_a_pivot_language_a_group_has_the_vector_of_its_sentence_in_it(project):
+@pytest.mark.parametrize(
+    ("pivot", "targets"),
+    [
+        ("deu", ["die Katze", "der Hund", "die Katze", "das Meer"]),
+        ("fra", ["the cat", "le chien", "a cat\nand a dog", "the sea"]),  # the first where a group has no French one
+    ],
+)
+def test_with_a_pivot_language_a_group_has_the_vector_of_its_sentence_in_it(project, pivot, targets):
     """Hard negatives too: their own vectors are not needed for the target of a group."""
-    _, table, column = opened(recipe_of(project, pivot="deu"))
-    texts = ["die Katze"] * 3 + ["der Hund"] * 3 + ["die Katze"] * 2 + ["das Meer"] * 2
-    wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
-    np.testing.assert_allclose(column(np.arange(table.sentences)), wanted, atol=1e-6)
-    assert len(np.load(folders(project)[0] / "vectors.npy", mmap_mode="r")) == 3
-    _, _, column = opened(recipe_of(project, pivot="fra"))  # the first sentence where a group has no French one
-    texts = ["the cat"] * 3 + ["le chien"] * 3 + ["a cat\nand a dog"] * 2 + ["the sea"] * 2
-    wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
-    np.testing.assert_allclose(column(np.arange(table.sentences)), wanted, atol=1e-6)
+    texts = [text for text, rows in zip(targets, (3, 3, 2, 2), strict=True) for _ in range(rows)]
+    assert_teaches(recipe_of(project, pivot=pivot), texts)
+    assert len(np.load(folders(project)[0] / "vectors.npy", mmap_mode="r")) == len({*targets})
 
 
 def test_a_pivot_stands_for_all_its_scripts_and_must_be_there(project):
     group = {"texts": ["the cat", "die Katze"], "langs": ["eng", "zho_Hans"]}
     (project / "corpus.jsonl").write_text(json.dumps(group) + "\n")
-    _, table, column = opened(recipe_of(project, pivot="zh"))
-    wanted = encode(load(project / "teacher"), ["die Katze"] * 2, normalize_embeddings=True)
-    np.testing.assert_allclose(column(np.arange(table.sentences))[:2], wanted, atol=1e-6)
+    assert_teaches(recipe_of(project, pivot="zh"), ["die Katze"] * 2 + [GROUPS[2]["texts"][0]] * 2 + ["the sea"] * 2)
     with pytest.raises(RecipeError, match=r"streams\.train\.teacher\.pivot: no sentence is in kor"):
         opened(recipe_of(project, pivot="ko"))
 
@@ -143,50 +139,29 @@ def ids_of(table):
 
 
 def test_it_is_computed_once_and_says_so(project, monkeypatch):
-    recipe, words = recipe_of(project), []
-    sources, table, column = opened(recipe)
-    first = column(ROWS)
+    words = []
+    first = opened(recipe_of(project), report=words.append)[2](ROWS)
+    assert [word.startswith("stream train: encoding its sentences") for word in words] == [True]
     monkeypatch.setattr(teacher, "_compute", None)
-    settings = recipe.stages[0].streams[0].teacher
-    again = teacher_column(open_teacher(recipe, settings, CPU), settings, sources, table, report=words.append)
-    np.testing.assert_array_equal(again(ROWS), first)
-    assert words == []
-
-
-def test_the_computation_is_told(project):
-    recipe, words = recipe_of(project, prompt="query: "), []
-    _, table, _ = opened(recipe_of(project))
-    stream = recipe.stages[0].streams[0]
-    corpus = corpus_of(recipe, stream)
-    teacher_column(open_teacher(recipe, stream.teacher, CPU), stream.teacher, corpus, table, report=words.append)
+    np.testing.assert_array_equal(opened(recipe_of(project), report=words.append)[2](ROWS), first)
     assert len(words) == 1
-    assert words[0].startswith("stream train: encoding its sentences")
 
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"prompt": "query: "}, {"pooling": "cls"}, {"max_length": 3}])
 def test_another_teacher_has_vectors_of_its_own(project, change):
-    opened(recipe_of(project))
-    options = {"prompt": change["prompt"]} if "prompt" in change else {}
-    found = opened(recipe_of(project, **change))[2](ROWS)
-    name = change.get("model", "teacher")
-    settings = {key: value for key, value in change.items() if key in ("pooling", "max_length")}
-    wanted = encode(load(project / name, **settings), SENTENCES, normalize_embeddings=True, **options)
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    first = assert_teaches(recipe_of(project))
+    settings = {"name" if key == "model" else key: value for key, value in change.items()}
+    found = assert_teaches(recipe_of(project, **change), **settings)
     assert len(folders(project)) == 2
-    assert not np.allclose(found, expected(project), atol=1e-3)
+    assert not np.allclose(found, first, atol=1e-3)
 
 
-def test_other_weights_under_the_same_name_are_another_teacher(project, toy_transformer):
+def test_other_weights_under_the_same_name_are_another_teacher_and_other_texts_are_read(project, toy_transformer):
     opened(recipe_of(project))
     toy_transformer(seed=2).save(project / "teacher")
-    np.testing.assert_allclose(opened(recipe_of(project))[2](ROWS), expected(project), atol=1e-6)
-
-
-def test_a_changed_corpus_is_read_anew(project):
-    opened(recipe_of(project))
+    assert_teaches(recipe_of(project))
     (project / "more.jsonl").write_text(json.dumps({"texts": ["new", "neu"], "langs": ["eng", "deu"]}) + "\n")
-    found = opened(recipe_of(project))[2](np.array([6]))
-    np.testing.assert_allclose(found, encode(load(project / "teacher"), ["new"], normalize_embeddings=True), atol=1e-6)
+    assert_teaches(recipe_of(project), [*SENTENCES[:6], "new", "neu"])
 
 
 class KilledError(Exception):
@@ -209,7 +184,7 @@ def test_a_killed_computation_goes_on(project, monkeypatch, moment):
             patch.setattr("isoglot.data.store._checksum", killed)
         with pytest.raises(KilledError):
             opened(recipe_of(project))
-    np.testing.assert_allclose(opened(recipe_of(project))[2](ROWS), expected(project), atol=1e-6)
+    assert_teaches(recipe_of(project))
 
 
 @pytest.mark.parametrize("name", ["vectors.npy", "vectors.npy.journal", "rows.npy"])

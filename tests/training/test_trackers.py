@@ -8,17 +8,13 @@ from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from test_loop import RECIPE, log_of, write_corpus
-from test_train import rows
+from test_loop import RECIPE, log_of, rows, write_corpus
 
 import isoglot
 from isoglot.core.errors import RecipeError
 from isoglot.training.trackers import choose_trackers, flatten
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
@@ -52,28 +48,13 @@ def fake(request, monkeypatch):
     return made
 
 
-@pytest.fixture
-def project(tmp_path):
-    write_corpus(tmp_path)
-    return tmp_path
-
-
 BOTH = pytest.mark.parametrize("fake", ["wandb", "mlflow"], indirect=True)
 
 
 def train(model, output, track, **settings):
     pairs = rows(24)
-    return isoglot.train(
-        model,
-        pairs[:16],
-        dev=pairs[16:],
-        steps=4,
-        batch_size=4,
-        evaluate_every=2,
-        output=output,
-        track=track,
-        **settings,
-    )
+    settings |= {"steps": 4, "batch_size": 4, "evaluate_every": 2, "output": output, "track": track}
+    return isoglot.train(model, pairs[:16], dev=pairs[16:], **settings)
 
 
 def logged(folder):
@@ -115,13 +96,14 @@ def test_a_tracker_gets_the_numbers_and_the_settings_and_a_resumed_run_continues
 
 
 @BOTH
-def test_a_tracker_gets_the_scores_of_each_evaluation_by_its_name(fake, project):
+def test_a_tracker_gets_the_scores_of_each_evaluation_by_its_name(fake, tmp_path):
     """Two that are due at one step would be one number otherwise."""
+    write_corpus(tmp_path)
     text = RECIPE.replace("steps = 14", "steps = 4").replace("[evaluation]", '[[evaluation]]\nname = "one"')
     text += '[[evaluation]]\nname = "two"\ndata = "dev"\nmetric = "accuracy/en-xx"\nevery = 5\n'
-    (project / "tiny.toml").write_text(text)
-    isoglot.train(project / "tiny.toml", output=project / "run", track=fake.__name__, device="cpu")
-    scores = {line["name"]: line["score"] for line in log_of(project / "run") if line["kind"] == "evaluation"}
+    (tmp_path / "tiny.toml").write_text(text)
+    isoglot.train(tmp_path / "tiny.toml", output=tmp_path / "run", track=fake.__name__, device="cpu")
+    scores = {line["name"]: line["score"] for line in log_of(tmp_path / "run") if line["kind"] == "evaluation"}
     numbers = fake.numbers[4]
     assert scores == {name: numbers[f"evaluation/{name}/score"] for name in ("one", "two")}
     assert "evaluation/score" not in numbers

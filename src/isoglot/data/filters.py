@@ -77,9 +77,10 @@ def deduplicate(
 ) -> Iterator[Group]:
     """The groups without exact repetitions, the first of each kept.
 
-    Groups are repetitions if they have the same sentences in the same languages, in any order, and the same hard
-    negatives. Dropped ones are counted in `counts["repeated"]`. One `seen` for several calls finds repetitions across
-    their sources. Kept in memory: 11 to 22 bytes for each group kept.
+    Groups are repetitions if they have the same sentences in the same languages, in any order, the same hard negatives,
+    and no other `entity` or `label`: a sentence with two links is two instances. Dropped ones are counted in
+    `counts["repeated"]`. One `seen` for several calls finds repetitions across their sources. Kept in memory: 11 to 22
+    bytes for each group kept.
     """
     seen = Seen() if seen is None else seen
     counts = Counter() if counts is None else counts
@@ -99,7 +100,8 @@ def _match(
 
 def _hash_group(group: Group) -> int:
     hard = frozenset(zip(group.hard_negatives, group.hard_langs, strict=True)) if group.hard_negatives else None
-    return hash((frozenset(zip(group.texts, group.langs, strict=True)), hard))
+    learnt = group.extras.get("entity"), group.extras.get("label")  # not a score, nor the number of a row
+    return hash((frozenset(zip(group.texts, group.langs, strict=True)), hard, learnt))
 
 
 def normalise(text: str) -> str:

@@ -1,5 +1,8 @@
 """Groups of data in memory: what a notebook may hand over, and what it is told."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -71,6 +74,17 @@ def test_missing_cells_and_hard_negatives(kind):
     named = {"x": ["a"], "y": ["b"], "n": ["c"]}
     found = list(groups_of(frame(kind, named), {"x": "en", "y": "de"}, hard_negatives={"n": "fr"}))
     assert found == [Group(("a", "b"), ("eng", "deu"), "", ("c",), ("fra",))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_hard_negatives_change_nothing_else(kind):
+    columns = {"source": ["a"], "target": ["b"], "score": [0.5], "n": ["c"]}
+    expected = Group(("a", "b"), ("eng", "deu"), "", ("c",), ("deu",), {"score": 0.5})
+    assert list(groups_of(frame(kind, columns), ("en", "de"), hard_negatives={"n": "de"})) == [expected]
+    skipped, columns = Counter(), {"en": ["a"], "de": ["b"], "xx": ["x"], "fr": ["d"], "n": ["c"]}
+    found = groups_of(frame(kind, columns), ("en", "de"), hard_negatives={"n": "de"}, skipped=skipped)
+    assert list(found) == [replace(expected, extras={})]
+    assert skipped.total() == 1
 
 
 def test_of_two_languages_a_missing_side_takes_its_own_away():

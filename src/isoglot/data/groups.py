@@ -196,7 +196,10 @@ def _read_rows(
                 group = _convert_codes(item)
             elif isinstance(item, Mapping):
                 row = {name: _plain(value) for name, value in item.items()}
-                group = _read_columns(row, columns, hard) if columns or hard else _read_row(row, codes, skipped)
+                negatives = unzip(_select_cells(row, hard))
+                row = {name: value for name, value in row.items() if name not in hard} if hard else row
+                group = _read_columns(row, columns) if columns else _read_row(row, codes, skipped)
+                group = replace(group, hard_negatives=negatives[0], hard_langs=negatives[1]) if hard else group
             else:
                 texts = _texts(item, number)
                 if len(texts) not in codes_by_count:
@@ -219,15 +222,11 @@ def _read_row(row: Row, codes: Sequence[str], skipped: Counter[str] | None) -> G
     return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
 
 
-def _read_columns(row: Row, columns: Mapping[str, str], negatives: Mapping[str, str]) -> Group:
-    """The group of the columns that are named; without any, of all but those of the hard negatives."""
-    hard = unzip(_select_cells(row, negatives))
-    if not columns:
-        group = group_of({name: value for name, value in row.items() if name not in negatives})
-        return replace(group, hard_negatives=hard[0], hard_langs=hard[1])
+def _read_columns(row: Row, columns: Mapping[str, str]) -> Group:
+    """The group of the columns that are named."""
     if not (texts := _select_cells(row, columns)):
         raise CorpusError("contains no text in any language; remove it")
-    return Group(*unzip(texts), "", *hard)
+    return Group(*unzip(texts))
 
 
 def _select_cells(row: Row, columns: Mapping[str, str]) -> list[tuple[str, str]]:

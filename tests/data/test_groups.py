@@ -102,6 +102,10 @@ def test_a_hard_negative_has_the_language_of_the_positive(positive):
     (group,) = groups_of([row], ("en", "de"))
     assert (group.hard_negatives, group.hard_langs) == (("c",), ("deu",))
     assert next(groups_of([row], "en")).hard_langs == ("eng",)
+    row = {"texts": ["a", positive or " "], "hard_negatives": ["c", "d"]}
+    code = "deu" if positive else "eng"  # of a group of one, that of its sentence
+    assert next(groups_of([row], ("en", "de"))).hard_langs == (code, code)
+    assert next(groups_of([row | {"langs": ["en", "de"]}])).hard_langs == (code, code)
 
 
 @pytest.mark.parametrize("texts, langs", [("ab", "de"), (("a", "b"), "de"), (("a",), None), ({"a": 1}, ("de",))])

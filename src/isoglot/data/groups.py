@@ -139,7 +139,8 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
         if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
             raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
         texts = _pair_codes(row, "texts", "langs", languages, skipped)
-        hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
+        positive = [code for _, code in texts[1:2] or texts]
+        hard = _pair_codes(row, "hard_negatives", "hard_langs", positive, skipped)
         group = Group(*unzip(texts), _key(row), *unzip(hard), _extras(row.get("extras") or {}))
     elif roles := roles_in(row):
         group = _read_roles(row, roles, languages, skipped)

@@ -77,6 +77,12 @@ def test_missing_cells_and_hard_negatives(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_hard_negatives_may_be_several_numbered_columns(kind):
+    columns = {"anchor": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": [None], "negative_10": ["d"]}
+    assert list(groups_of(frame(kind, columns))) == [Group(("a", "b"), ("und",) * 2, "", ("c", "d"), ("und",) * 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_columns_of_hard_negatives_change_nothing_else(kind):
     columns = {"source": ["a"], "target": ["b"], "score": [0.5], "n": ["c"]}
     expected = Group(("a", "b"), ("eng", "deu"), "", ("c",), ("deu",), {"score": 0.5})

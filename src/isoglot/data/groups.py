@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -129,9 +130,9 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
         {"text": "..."}, {"text": "...", "language": "eng", "translation": "...", "translation_language": "deu"}
 
     `languages` are language codes of the sentences without one, in their order, or one code for all; hard negatives
-    have that of the positive. A null or blank sentence is left out; so is, if `skipped` counts them, a sentence in an
-    unknown language, and the group may then be empty. Raises `CorpusError`, without a place, for any other shape and
-    for a row without text.
+    have that of the positive, and may be in columns `negative_1`, `negative_2` and so on. A null or blank sentence is
+    left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be empty.
+    Raises `CorpusError`, without a place, for any other shape and for a row without text.
     """
     if "texts" in row:
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
@@ -308,7 +309,8 @@ def _read_roles(row: Row, roles: Sequence[str], languages: Sequence[str], skippe
         missing = [""] * max(1, len(languages) - len(first or others))
         first, others = first or missing, others or (missing if first else [])
     texts = first + others
-    hard = [text for text in _sentences(row, roles[2]) if text.strip()]
+    negatives = [name for name in row if roles[2] and re.fullmatch(rf"{roles[2]}(_\d+)?", name)]
+    hard = [text for name in negatives for text in _sentences(row, name) if text.strip()]
     codes = _codes(languages, len(texts))
     pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
     hard_codes = _codes((codes[len(first) :] or codes)[:1], len(hard))  # those of the positive

@@ -76,6 +76,13 @@ def test_missing_cells_and_hard_negatives(kind):
     assert found == [Group(("a", "b"), ("eng", "deu"), "", ("c",), ("fra",))]
 
 
+def test_a_column_id_may_be_indonesian_or_left_out():
+    rows = [{"id": "Selamat pagi!", "en": "a"}, {"id": "COVID-19", "en": "b"}]
+    assert [group.langs for group in groups_of(rows)] == [("ind", "eng")] * 2
+    assert list(groups_of([{"id": "s-1", "en": "a", "de": "b"}], ("en", "de"))) == [Group(("a", "b"), ("eng", "deu"))]
+    assert next(groups_of([{"id": "s-1", "text": "s-2"}])).texts == ("s-2",)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_hard_negatives_may_be_several_numbered_columns(kind):
     columns = {"anchor": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": [None], "negative_10": ["d"]}
@@ -155,6 +162,7 @@ def test_wrong_kinds_get_one_sentence_that_says_what_to_pass(data, parts):
         ([("a", "b", "c")], ("en", "de"), ["row 1", "3 sentences", "eng, deu"]),
         ([{"en": "a"}, {"comment": "b"}], None, ["row 2", "'comment'"]),
         ([{"en": "a"}, {"en": None}], None, ["row 2", "no text"]),
+        ({"id": ["s-1"], "en": ["a"], "de": ["b"]}, None, ["row 1", "Indonesian", "'s-1'"]),
         ([{"en": "a", "score": float("inf")}], None, ["row 1", "'score'", "inf"]),
         ([{"x": 1}], {"x": "en"}, ["row 1", "'x'", "int"]),
         ([{"x": "a"}], {"y": "en"}, ["row 1", "'y'", "'x'"]),

@@ -158,6 +158,14 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
     return group
 
 
+def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, line: int | None = None) -> None:
+    """Raise `CorpusError` if one of the texts of the first row is an id, of a column that would be Indonesian."""
+    for name, cell in row.items():
+        if name.lower() == "id" and cell in texts and any(map(str.isdigit, cell)) and len(cell.split()) == 1:
+            problem = f"the column {name} would be Indonesian, and contains ids such as {quote(cell, most=40)}"
+            raise CorpusError(f"{problem}; call it key, or leave it out", file=file, line=line)
+
+
 def roles_in(names: Container[str]) -> tuple[str, str, str] | None:
     """The names among these that specify the role of a sentence and not its language; None if there are none."""
     return next((roles for roles in _ROLES if roles[0] in names and (not roles[1] or roles[1] in names)), None)
@@ -201,6 +209,8 @@ def _read_rows(
                 negatives = unzip(_select_cells(row, hard))
                 row = {name: value for name, value in row.items() if name not in hard} if hard else row
                 group = _read_columns(row, columns) if columns else _read_row(row, codes, skipped)
+                if number == 1 and not columns:
+                    check_id(row, group.texts)
                 group = replace(group, hard_negatives=negatives[0], hard_langs=negatives[1]) if hard else group
             else:
                 texts = _texts(item, number)

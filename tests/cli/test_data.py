@@ -122,6 +122,8 @@ def test_report_counts_what_a_recipe_trains_on_and_a_run_keeps_it(capsys, tmp_pa
         ["deu", "5", "5", "-"],
         ["fra", "3", "-", "3"],
     ]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "data.json").write_text('{"of a run that failed": {}}')
     train(load(recipe), output=tmp_path / "run")
     assert json.loads((tmp_path / "run" / "data.json").read_text()) == found
     data.report(str(tmp_path / "run"), as_json=True)

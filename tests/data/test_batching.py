@@ -268,6 +268,8 @@ def test_a_cap_limits_an_epoch_and_other_epochs_draw_other_items():
     starts, _ = table.row_bounds(groups[0])
     assert np.sum(table.lang[starts] == rare) == 20  # languages of a source keep their parts
     assert items_of(table, Batching(), source0=Mixing(cap=1000))[0] == [[400, 50]] * 2
+    table = table_of(pairs_with_counts({"aaa": 60, "aab": 60}), pairs_with_counts({"aac": 60, "aad": 60}))
+    assert items_of(table, Batching(), source0=Mixing(cap=5), source1=Mixing(cap=5))[0] == [[5, 5]] * 2  # 2.5 of each
 
 
 @given(

@@ -1,5 +1,8 @@
 """Groups of data in memory: what a notebook may hand over, and what it is told."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -82,6 +85,38 @@ def test_missing_cells_and_hard_negatives(kind):
     assert found == [Group(("a", "b"), ("eng", "deu"), "", ("c",), ("fra",))]
 
 
+def test_a_column_id_may_be_indonesian_or_left_out():
+    rows = [{"id": "Selamat pagi!", "en": "a"}, {"id": "COVID-19", "en": "b"}]
+    assert [group.langs for group in groups_of(rows)] == [("ind", "eng")] * 2
+    assert list(groups_of([{"id": "s-1", "en": "a", "de": "b"}], ("en", "de"))) == [Group(("a", "b"), ("eng", "deu"))]
+    assert next(groups_of([{"id": "s-1", "text": "s-2"}])).texts == ("s-2",)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hard_negatives_may_be_several_numbered_columns(kind):
+    columns = {"anchor": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": [None], "negative_10": ["d"]}
+    assert list(groups_of(frame(kind, columns))) == [Group(("a", "b"), ("und",) * 2, "", ("c", "d"), ("und",) * 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_hard_negatives_change_nothing_else(kind):
+    columns = {"source": ["a"], "target": ["b"], "score": [0.5], "n": ["c"]}
+    expected = Group(("a", "b"), ("eng", "deu"), "", ("c",), ("deu",), {"score": 0.5})
+    assert list(groups_of(frame(kind, columns), ("en", "de"), hard_negatives={"n": "de"})) == [expected]
+    skipped, columns = Counter(), {"en": ["a"], "de": ["b"], "xx": ["x"], "fr": ["d"], "n": ["c"]}
+    found = groups_of(frame(kind, columns), ("en", "de"), hard_negatives={"n": "de"}, skipped=skipped)
+    assert list(found) == [replace(expected, extras={})]
+    assert skipped.total() == 1
+
+
+@pytest.mark.parametrize("positive", ["b", None])
+def test_hard_negatives_of_texts_have_the_language_of_the_positive(positive):
+    row = {"texts": ["a", positive or " "], "hard_negatives": ["c", "d"]}
+    code = "deu" if positive else "eng"  # of a group of one, that of its sentence
+    assert next(groups_of([row], ("en", "de"))).hard_langs == (code, code)
+    assert next(groups_of([row | {"langs": ["en", "de"]}])).hard_langs == (code, code)
+
+
 @pytest.mark.parametrize("texts, langs", [("ab", "de"), (("a", "b"), "de"), (("a",), None), ({"a": 1}, ("de",))])
 def test_a_group_is_not_made_of_a_string(texts, langs):
     with pytest.raises(TypeError, match="of a Group is"):
@@ -123,6 +158,7 @@ def test_wrong_kinds_get_one_sentence_that_says_what_to_pass(data, parts):
         ([("a", "b", "c")], ("en", "de"), ["row 1", "3 sentences", "eng, deu"]),
         ([{"en": "a"}, {"comment": "b"}], None, ["row 2", "'comment'"]),
         ([{"en": "a"}, {"en": None}], None, ["row 2", "no text"]),
+        ({"id": ["s-1"], "en": ["a"], "de": ["b"]}, None, ["row 1", "Indonesian", "'s-1'"]),
         ([{"en": "a", "score": float("inf")}], None, ["row 1", "'score'", "inf"]),
         ([{"x": 1}], {"x": "en"}, ["row 1", "'x'", "int"]),
         ([{"x": "a"}], {"y": "en"}, ["row 1", "'y'", "'x'"]),

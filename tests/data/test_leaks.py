@@ -48,6 +48,13 @@ def test_groups_with_the_same_sentences_are_repetitions():
     assert [list(filters.deduplicate([PAIR], seen=seen)) for _ in range(2)] == [[PAIR], []]
 
 
+def test_a_sentence_with_two_entities_or_labels_is_no_repetition():
+    instances = [replace(PAIR, extras={name: 1, "score": 0.5}) for name in ("entity", "label")]
+    instances += [replace(PAIR, extras={name: 2, "score": 0.5}) for name in ("entity", "label")]
+    scored = [replace(one, extras={**one.extras, "score": 0.7}) for one in instances]
+    assert list(filters.deduplicate([*instances, *scored])) == instances
+
+
 @given(st.lists(st.lists(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=1500), max_size=4))
 def test_seen_is_a_set(blocks):
     seen, reference = Seen(), set()

@@ -271,12 +271,9 @@ def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mappin
         part = sizes * np.power(np.maximum(sizes.sum(axis=0), 1e-12), 1 / temperature - 1)
     exact = part / part.sum() * round(sizes.sum())
     # A temperature or a weight may require more of a source than its cap: it gets its cap, and the epoch is shorter.
-    over = exact.sum(axis=1) > caps
-    quotas = np.zeros_like(exact, dtype=np.int64)
-    quotas[~over] = _round(exact[~over])
-    for row in np.flatnonzero(over):
-        quotas[row] = _round(exact[row] / exact[row].sum() * caps[row])
-    return quotas.ravel()
+    of_sources = exact.sum(axis=1)
+    exact *= (_round(np.minimum(of_sources, caps)) / np.maximum(of_sources, 1e-12))[:, None]
+    return np.concatenate([*map(_round, exact)])
 
 
 def _round(exact: Array) -> Array:

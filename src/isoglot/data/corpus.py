@@ -39,6 +39,7 @@ from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
 from isoglot.data.readers import READERS, files_of, match_pattern, read
+from isoglot.data.readers.entities import TABLE
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.data.tokens import Tokens
 
@@ -224,6 +225,10 @@ class Corpus:
         """
         for source in self.sources:
             source.check(first)
+        linked = [one for one in self.sources if isinstance(one, FileSource) and one.reader == "entities"]
+        if len({digest for one in linked for _, digest in contents(path / TABLE for path in one.paths())}) > 1:
+            problem = f"entities are numbered by one {TABLE}, and its folders have several"
+            raise RecipeError(f"streams.{self.name}: {problem}; pass all dumps to one `isoglot wikipedia`")
         try:
             canonical_list(self.languages)
         except CorpusError as error:

@@ -78,9 +78,9 @@ def deduplicate(
     """The groups without exact repetitions, the first of each kept.
 
     Groups are repetitions if they have the same sentences in the same languages, in any order, the same hard negatives,
-    and the same label and entity: a sentence with two links is there twice. Other numbers don't count. Dropped ones are
-    counted in `counts["repeated"]`. One `seen` for several calls finds repetitions across their sources. Kept in
-    memory: 11 to 22 bytes for each group kept.
+    and no other `entity` or `label`: a sentence with two links is two instances. Dropped ones are counted in
+    `counts["repeated"]`. One `seen` for several calls finds repetitions across their sources. Kept in memory: 11 to 22
+    bytes for each group kept.
     """
     seen = Seen() if seen is None else seen
     counts = Counter() if counts is None else counts
@@ -100,8 +100,8 @@ def _match(
 
 def _hash_group(group: Group) -> int:
     hard = frozenset(zip(group.hard_negatives, group.hard_langs, strict=True)) if group.hard_negatives else None
-    targets = tuple(map(group.extras.get, ("label", "entity")))  # what objectives learn
-    return hash((frozenset(zip(group.texts, group.langs, strict=True)), hard, targets))
+    learnt = group.extras.get("entity"), group.extras.get("label")  # not a score, nor the number of a row
+    return hash((frozenset(zip(group.texts, group.langs, strict=True)), hard, learnt))
 
 
 def normalise(text: str) -> str:

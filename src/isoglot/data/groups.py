@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -129,9 +130,9 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
         {"text": "..."}, {"text": "...", "language": "eng", "translation": "...", "translation_language": "deu"}
 
     `languages` are language codes of the sentences without one, in their order, or one code for all; hard negatives
-    have that of the positive. A null or blank sentence is left out; so is, if `skipped` counts them, a sentence in an
-    unknown language, and the group may then be empty. Raises `CorpusError`, without a place, for any other shape and
-    for a row without text.
+    have that of the positive, and may be in columns `negative_1`, `negative_2` and so on. A null or blank sentence is
+    left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be empty.
+    Raises `CorpusError`, without a place, for any other shape and for a row without text.
     """
     if "texts" in row:
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
@@ -139,7 +140,8 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
         if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
             raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
         texts = _pair_codes(row, "texts", "langs", languages, skipped)
-        hard = _pair_codes(row, "hard_negatives", "hard_langs", languages, skipped)
+        positive = [code for _, code in texts[1:2] or texts]
+        hard = _pair_codes(row, "hard_negatives", "hard_langs", positive, skipped)
         group = Group(*unzip(texts), _key(row), *unzip(hard), _extras(row.get("extras") or {}))
     elif roles := roles_in(row):
         group = _read_roles(row, roles, languages, skipped)
@@ -154,6 +156,14 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
     if not group.texts and skipped is None:
         raise CorpusError("contains no text in any language; remove it")
     return group
+
+
+def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, line: int | None = None) -> None:
+    """Raise `CorpusError` if one of the texts of the first row is an id, of a column that would be Indonesian."""
+    for name, cell in row.items():
+        if name.lower() == "id" and cell in texts and any(map(str.isdigit, cell)) and len(cell.split()) == 1:
+            problem = f"the column {name} would be Indonesian, and contains ids such as {quote(cell, most=40)}"
+            raise CorpusError(f"{problem}; call it key, or leave it out", file=file, line=line)
 
 
 def roles_in(names: Container[str]) -> tuple[str, str, str] | None:
@@ -196,7 +206,12 @@ def _read_rows(
                 group = _convert_codes(item)
             elif isinstance(item, Mapping):
                 row = {name: _plain(value) for name, value in item.items()}
-                group = _read_columns(row, columns, hard) if columns or hard else _read_row(row, codes, skipped)
+                negatives = unzip(_select_cells(row, hard))
+                row = {name: value for name, value in row.items() if name not in hard} if hard else row
+                group = _read_columns(row, columns) if columns else _read_row(row, codes, skipped)
+                if number == 1 and not columns:
+                    check_id(row, group.texts)
+                group = replace(group, hard_negatives=negatives[0], hard_langs=negatives[1]) if hard else group
             else:
                 texts = _texts(item, number)
                 if len(texts) not in codes_by_count:
@@ -219,15 +234,11 @@ def _read_row(row: Row, codes: Sequence[str], skipped: Counter[str] | None) -> G
     return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
 
 
-def _read_columns(row: Row, columns: Mapping[str, str], negatives: Mapping[str, str]) -> Group:
-    """The group of the columns that are named; without any, of all but those of the hard negatives."""
-    hard = unzip(_select_cells(row, negatives))
-    if not columns:
-        group = group_of({name: value for name, value in row.items() if name not in negatives})
-        return replace(group, hard_negatives=hard[0], hard_langs=hard[1])
+def _read_columns(row: Row, columns: Mapping[str, str]) -> Group:
+    """The group of the columns that are named."""
     if not (texts := _select_cells(row, columns)):
         raise CorpusError("contains no text in any language; remove it")
-    return Group(*unzip(texts), "", *hard)
+    return Group(*unzip(texts))
 
 
 def _select_cells(row: Row, columns: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -308,7 +319,8 @@ def _read_roles(row: Row, roles: Sequence[str], languages: Sequence[str], skippe
         missing = [""] * max(1, len(languages) - len(first or others))
         first, others = first or missing, others or (missing if first else [])
     texts = first + others
-    hard = [text for text in _sentences(row, roles[2]) if text.strip()]
+    negatives = [name for name in row if roles[2] and re.fullmatch(rf"{roles[2]}(_\d+)?", name)]
+    hard = [text for name in negatives for text in _sentences(row, name) if text.strip()]
     codes = _codes(languages, len(texts))
     pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
     hard_codes = _codes((codes[len(first) :] or codes)[:1], len(hard))  # those of the positive

@@ -33,7 +33,7 @@ Tokenize: TypeAlias = Callable[[Sequence[str]], Tokens]
 Array: TypeAlias = NDArray[Any]
 
 BLOCK = 8192  # groups tokenised at a time
-FORMAT = 1
+FORMAT = 2
 TYPES = {"ids": "uint32", "ends": "int64", "lang": "int16", "slot": "int16"}
 TYPES |= {"group_ends": "int64", "key": "int64", "source": "int16"}
 

@@ -244,8 +244,8 @@ class Run:
         """Add the data of the stage to the model card and to `data.json` of the run."""
         if ranks.rank() == 0:
             path, content = self.output / "data.json", dict[str, Any]()
-            with suppress(OutputError):  # not those of an earlier stage
-                content = read_record(path) or {}
+            with suppress(OutputError):  # damaged: without the earlier stages. At the first, of a run that failed
+                content = (read_record(path) or {}) if self.state.stage else {}
             for stream, corpus in zip(self.streams, corpora, strict=True):
                 name = f"{settings.name}/{stream.name}" if len(self.recipe.stages) > 1 else stream.name
                 content[name] = composition(corpus, stream.batches.table)

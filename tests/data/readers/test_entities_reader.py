@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.data.batching import Batches, Batching
+from isoglot.data.corpus import Corpus, FileSource
 from isoglot.data.readers import read, read_entities
 from isoglot.data.table import GroupTable
 from toys import ToyEncoder
@@ -43,6 +44,18 @@ def test_sentences_may_be_compressed(tmp_path):
     assert list(read_entities(folder)) == plain
     with pytest.raises(CorpusError, match="needs the folder that contains this file"):
         list(read_entities(folder / "sentences.jsonl.xz"))
+
+
+def test_folders_that_number_entities_in_their_own_way_are_no_stream(tmp_path):
+    folders = [tmp_path / name for name in ("de", "en", "ja")]
+    for folder, ids in zip(folders, (IDS, IDS, IDS[::-1]), strict=True):
+        folder.mkdir()
+        write(folder, item(hard=HARD), ids=ids)
+    Corpus([FileSource("entities", folder, name=folder.name) for folder in folders[:2]]).check()
+    for sources in ([FileSource("entities", folder, name=folder.name) for folder in folders[1:]],
+                    [FileSource("entities", tmp_path / "*")]):  # fmt: skip
+        with pytest.raises(RecipeError, match=r"numbered by one entities\.tsv, and its folders have several"):
+            Corpus(sources).check()
 
 
 def test_hard_entities_have_a_fixed_number_and_minus_one_where_there_are_none(tmp_path):

@@ -44,6 +44,15 @@ def test_tab_separated_lines_with_and_without_contradiction_or_header(tmp_path):
     assert list(read_nli(path, language="en")) == expected
 
 
+@pytest.mark.parametrize("first", ["premise\thypothesis\tlabel", "A man.\tNobody.\tcontradiction", "A\tB\t2"])
+def test_labels_are_no_contradictions(tmp_path, first):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{first}\nA man.\tA person.\tentailment\n")
+    with pytest.raises(CorpusError, match=":1: has labels in the third column; set labelled = true"):
+        list(read_nli(path, language="en"))
+    assert read(path)[-1] == Group(("A man.", "A person."), ("eng", "eng"), extras={"label": 0})
+
+
 PAIRS = [("A man sings.", "A person sings.", 0), ("A man sings.", "Nobody sings.", 2), ("A dog.", 'A "brown" dog.', 1)]
 WORDS = ("entailment", "neutral", "contradiction")
 EXPECTED = [Group((p, h), ("eng", "eng"), extras={"label": label}) for p, h, label in PAIRS]

@@ -161,6 +161,7 @@ ROWS = [  # reader, options, the path that is read, files, what is said after th
     ("folder", {}, "nothing", {}, "nothing: not a folder"),
     ("folder", {}, "", {}, "contains no line-aligned files"),
     ("folder", {}, "", dict.fromkeys(("zho.txt", "cmn.txt", "eng.txt"), "a\n"), r"zho\.txt: and cmn\.txt are both zho"),
+    ("jsonl", {}, "a.jsonl", {"a.jsonl": '{"id": "s-17", "en": "Hi"}\n'}, ":1: the column id would be Indonesian, and"),
     ("lines", {"language": "xx"}, "a.txt", {"a.txt": "a\n"}, r"a\.txt: unknown language 'xx'"),
     *(
         (

@@ -47,6 +47,7 @@ LABELS = {
     **{"0": 0, "1": 1, "2": 2},  # Hugging Face
     **{"-": None, "-1": None, "": None},  # no majority among the annotators
 }
+_LABEL = {*filter(None, LABELS), *(layout[2] for layout in LAYOUTS)}  # where a contradiction may stand
 Mode = Literal["triplets", "groups", "pairs"]
 Draw = Literal["paper", "repo"]
 Key = Literal["premise", "none"]
@@ -90,6 +91,8 @@ def read_nli(
         if place == 0 and any(tuple(map(str.strip, map(str.lower, cells))) in (names, names[:2]) for names in TRIPLETS):
             continue
         empty = False
+        if place == 0 and {cell.strip().lower() for cell in cells[2:3]} & _LABEL:
+            raise CorpusError("has labels in the third column; set labelled = true", file=path, line=line)
         if not 2 <= len(cells) <= 3:
             problem = f"{len(cells)} columns where premise, entailment and contradiction are expected"
             raise CorpusError(problem, file=path, line=line)

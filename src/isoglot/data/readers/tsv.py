@@ -11,7 +11,7 @@ from typing import Any
 from isoglot.core.errors import CorpusError, quote
 from isoglot.core.numbers import finite
 from isoglot.data.formats import read_table
-from isoglot.data.groups import Group, group_of, roles_in, unzip
+from isoglot.data.groups import Group, check_id, group_of, roles_in, unzip
 from isoglot.data.languages import OnUnknown, canonical, header_languages
 
 SCORE, KEY, IGNORED = "score", "key", "_"
@@ -53,7 +53,7 @@ def read_tsv(
             raise CorpusError(problem, file=path)
         line, cells = next(rows)
         if codes is None and columns is None:
-            _check_id(names, cells, path, line)
+            check_id(dict(zip(names, cells, strict=True)), cells, file=path, line=line)
         yield from (_group(cells, langs, path, line) for line, cells in chain([(line, cells)], rows))
         return
     if len(set(names)) < len(names):
@@ -76,14 +76,6 @@ def _implied(first: list[str], codes: tuple[str, ...] | None, path: str | Path) 
         problem = f"the first line has the languages {', '.join(header)}, and `languages` in another order"
         raise CorpusError(f"{problem}; pass them in the order of the columns", file=path, line=1)
     return None if header == codes else codes
-
-
-def _check_id(names: Sequence[str], cells: Sequence[str], path: str | Path, line: int) -> None:
-    """Raise `CorpusError` if the first row has an id in the column `id`, which would be a sentence in Indonesian."""
-    for name, cell in zip(names, cells, strict=True):
-        if name.lower() == "id" and any(map(str.isdigit, cell)) and len(cell.split()) == 1:
-            problem = f"the column {name} would be Indonesian, and contains ids such as {quote(cell, most=40)}"
-            raise CorpusError(f"{problem}; call it _, or leave it out with `columns`", file=path, line=line)
 
 
 def _columns(

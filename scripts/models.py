@@ -218,7 +218,7 @@ class Build:
         """isoglot-small: six layers of isoglot-base that were taught its states, over the same word table."""
         self.base()
         trial = ["--steps", str(self.steps)] if self.steps else []
-        self.script("small_states.py", "DATA", ".", "base-trimmed", BASE, "small-states", *trial, makes="small-states")
+        self.script("small_states.py", "DATA", ".", BASE, BASE, "small-states", *trial, makes="small-states")
         self.pack("small-states", "small-packed")
         self.share("small-packed", "small-part", SMALL)
 

@@ -1,6 +1,6 @@
 """Six layers that give what the twelve of a teacher give, state by state: where isoglot-small begins.
 
-    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--steps 500] [--rate 1e-3] [--device cpu]
+    python scripts/small_states.py DATA OUTPUT TEACHER START STUDENT [--steps 1300] [--rate 1e-3] [--device cpu]
 
 Reads base-long, base-questions, base-pairs and base-groups.jsonl in OUTPUT, which scripts/base_texts.py writes, and
 writes there the model STUDENT: layers 1, 2, 4, 6, 10 and 12 of START, which is TEACHER in eight bits, with its word
@@ -230,7 +230,7 @@ def main() -> None:
     parser.add_argument("teacher")
     parser.add_argument("start")
     parser.add_argument("student")
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=1300)
     parser.add_argument("--rate", type=float, default=1e-3, help="the highest; warms up, then falls to 0")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu")

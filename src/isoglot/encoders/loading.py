@@ -12,7 +12,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -331,7 +330,7 @@ def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> Non
     if missing:
         raise EncoderError(f"{folder}: the weights lack {len(missing)} tensors, such as {missing[0]}")
     if report["missing_keys"]:  # the pooler is unused, so it may be missing; some networks call one anyway
-        can_lack_it = "add_pooling_layer" in signature(type(backbone)).parameters
+        can_lack_it = "add_pooling_layer" in inspect.signature(type(backbone)).parameters
         backbone.pooler = None if can_lack_it else nn.Identity()
     if others := [*report.get("mismatched_keys", ()), *report.get("error_msgs", ())]:
         raise EncoderError(f"{folder}: the weights do not fit config.json: {_one_line(others[0])}")

@@ -13,8 +13,6 @@ import pytest
 from killed import tree
 from ray_workers import descendants
 
-import conftest
-import isoglot
 from conftest import SENTENCES
 from isoglot.core.errors import EncoderError, SearchError
 from isoglot.index import Index, Sentence, structures
@@ -134,9 +132,8 @@ def test_a_cluster_gives_the_same_bytes_though_a_worker_is_killed(model, tmp_pat
 
 def start(script, *words):
     """A process that runs a script with words, in which the modules of these tests can be imported."""
-    path = os.pathsep.join(str(Path(file).parent) for file in (isoglot.__path__[0], __file__, conftest.__file__))
-    command = [sys.executable, "-c", script, *map(str, words)]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"})
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, "-c", script, *map(str, words)], env=environment)
 
 
 DRIVER = """

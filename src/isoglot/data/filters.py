@@ -100,8 +100,8 @@ def _match(
 
 def _hash_group(group: Group) -> int:
     hard = frozenset(zip(group.hard_negatives, group.hard_langs, strict=True)) if group.hard_negatives else None
-    learnt = group.extras.get("entity"), group.extras.get("label")  # not a score, nor the number of a row
-    return hash((frozenset(zip(group.texts, group.langs, strict=True)), hard, learnt))
+    targets = group.extras.get("entity"), group.extras.get("label")  # not a score, nor the number of a row
+    return hash((frozenset(zip(group.texts, group.langs, strict=True)), hard, targets))
 
 
 def normalise(text: str) -> str:

@@ -64,8 +64,8 @@ def encode_shards(
     settings = {name: value for name, value in (settings or {}).items() if value is not None}
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
-    every = list(_pieces(inputs, output, lines))
-    pieces = every[select_range(len(every), shard or (1, 1))]
+    all_pieces = list(_pieces(inputs, output, lines))
+    pieces = all_pieces[select_range(len(all_pieces), shard or (1, 1))]
     try:
         precision = _check_settings(model, settings, cluster)
         weights = digest_of(find(model))
@@ -73,7 +73,7 @@ def encode_shards(
             "model": model, "weights": weights, "settings": settings, "precision": precision,
             "inputs": [(path.name, digest(path)) for path in inputs], "lines": lines,
         }  # fmt: skip
-        _claim(output, made_of, pieces=len(every))
+        _claim(output, made_of, pieces=len(all_pieces))
         missing = [piece for piece in pieces if not piece[2].exists()]
         name = str(Path(model).resolve()) if Path(model).is_dir() else model
         shared = (name, weights, {**settings, "precision": precision}, cluster)

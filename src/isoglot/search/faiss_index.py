@@ -159,9 +159,9 @@ def recall(
     shares = []
     for queries, rows, ids in ((x, y, hits.forward_ids), (y, x, hits.backward_ids)):
         drawn = np.sort(rng.choice(len(queries), min(sample, len(queries)), replace=False))
-        some, k = np.asarray(queries[drawn]), ids.shape[1]
-        true = neighbours(some, rows, k, metric="cosine", budget=budget).forward_scores
-        found = rescore(some, rows, Best(true, ids[drawn]), k, metric="cosine", budget=budget)
-        is_new = np.diff(found.ids, axis=1, prepend=-1) != 0  # a row is repeated where too few were found
-        shares.append((is_new & (found.scores >= true[:, -1:] - _ROUNDING)).mean())
+        sampled, k = np.asarray(queries[drawn]), ids.shape[1]
+        scores = neighbours(sampled, rows, k, metric="cosine", budget=budget).forward_scores
+        rescored = rescore(sampled, rows, Best(scores, ids[drawn]), k, metric="cosine", budget=budget)
+        is_new = np.diff(rescored.ids, axis=1, prepend=-1) != 0  # a row is repeated where too few were found
+        shares.append((is_new & (rescored.scores >= scores[:, -1:] - _ROUNDING)).mean())
     return float(np.mean(shares))

@@ -375,8 +375,8 @@ def sweep(
         for task, codes in _tasks_of(design, tasks, languages).items()
     ]
     job = _Job(Path(files), root, output, steps, keep, device, precision, tests, choose_trackers(track))
-    made = [arm for arm in arms if not arm.model]
-    plans = [job.plan(arm) for arm in made]  # check all arms before the first run
+    trainable = [arm for arm in arms if not arm.model]
+    plans = [job.plan(arm) for arm in trainable]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
     devs = [[(choice.name, choice.devs) for choice in plan.choices] for plan in plans]
     dev = len(plans) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
@@ -384,8 +384,8 @@ def sweep(
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
     check_output(output, folder=True)
     read_record(output / "sweep.json", ("arms", "values"))
-    random = {arm.name for arm, plan in zip(made, plans, strict=True) if arm.depends_on_seed(plan.recipe.encoder)}
-    runs = [(arm, seed) for arm in arms for seed in (seed_numbers if arm.name in random else seed_numbers[:1])]
+    seeded = {arm.name for arm, plan in zip(trainable, plans, strict=True) if arm.depends_on_seed(plan.recipe.encoder)}
+    runs = [(arm, seed) for arm in arms for seed in (seed_numbers if arm.name in seeded else seed_numbers[:1])]
     inputs = [Path(arm.recipe) for arm in arms if arm.recipe]
     inputs += [path for plan in plans for path in inputs_of(plan.recipe)]
     tables = [*(output / f"sweep.{kind}" for kind in ("md", "tex", "json", "svg")), output / "design.json"]

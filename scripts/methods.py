@@ -95,7 +95,8 @@ def prepare(design: Design, data: Path, output: Path) -> None:
 
 def join_tatoeba(data: Path) -> Iterator[Group]:
     """The groups that the pairs of Tatoeba make where they share sentences."""
-    return join([*read_folder(data / TATOEBA, sets="*", skip_empty=True), *read_jsonl(data / MORE_TATOEBA)])
+    pairs = [*read_folder(data / TATOEBA, sets="*", skip_empty=True), *read_jsonl(data / MORE_TATOEBA)]
+    return join(pairs, largest=64, counts=Counter())
 
 
 def mine_negatives(data: Path, path: Path) -> None:

@@ -78,6 +78,30 @@ def test_a_control_of_mpcl_differs_in_rows_and_loss_alone(name):
     assert method == control
 
 
+SOFT = [name for name in NAMES if name.startswith(("paper/soft-contrastive-", "cpu/soft-contrastive"))]
+
+
+@pytest.mark.parametrize("name", SOFT)
+def test_the_slots_of_soft_contrastive_alignment_are_languages(name):
+    """Or TCM, the similarities within a language, would be of sentences in both."""
+    assert {stream.batching.anchor for stream in streams(recipes.load(name))} == {"first"}
+
+
+@pytest.mark.parametrize("pair", ["en-ko", "en-fr", "en-ja", "en-ru"])
+@pytest.mark.parametrize("control", ["hard", "mse"])
+def test_a_control_of_soft_contrastive_alignment_differs_in_the_objective_alone(control, pair):
+    method, other = parts(f"paper/soft-contrastive-{pair}"), parts(f"paper/soft-contrastive-{control}-{pair}")
+    assert method["streams"][0].pop("objectives") != other["streams"][0].pop("objectives")
+    teacher = method["streams"][0].pop("teacher")
+    assert other["streams"][0].pop("teacher", None) == (None if control == "hard" else teacher)
+    assert method == other
+
+
+def test_simcse_keeps_its_layer_where_its_scripts_do():
+    heads = {name: recipes.load(name).encoder.head for name in NAMES if name.startswith("paper/simcse-")}
+    assert {name.split("-")[1]: head for name, head in heads.items()} == {"unsupervised": "tanh", "supervised": "kept"}
+
+
 def test_every_paper_of_the_project_has_its_recipes():
     for method in ("mpcl", "dual-momentum", "msimcse", "soft-contrastive", "ease"):
         assert any(name.startswith(f"paper/{method}") for name in NAMES), method

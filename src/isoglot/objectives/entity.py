@@ -44,6 +44,9 @@ class EntityContrast(Objective):
     dim              dimension of the entities' vectors without a file; 0: that of the encoder
     seed of all sampling, equal on all ranks
 
+    Deviation: a vector of the table and its moments change only in the steps whose batch has the entity; in the code,
+    which has dense gradients, AdamW lets it drift on by its momentum.
+
     Raises ValueError for a number out of its range, an unknown choice, a stream without entities, or missing vectors
     where they are an error; `CorpusError` for vectors that cannot be read or are those of other entities.
     """

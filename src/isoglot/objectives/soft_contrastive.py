@@ -36,7 +36,8 @@ class SoftContrastive(Objective):
     value        `kl`: the target's entropy, a constant, is taken off, so that the least loss is 0; gradients are equal
 
     Other slots, hard negatives and groups of one are ignored. Rows of equal key stay in, since their label is close to
-    1; only hard labels leave them out, as `info_nce` does.
+    1; only hard labels leave them out, as `info_nce` does. For L_mono to be within a language, as in the paper, let
+    slots be languages (`anchor = "first"`, and `one_pair` for several pairs); drawn at random, they are mixed.
 
     Deviation: the paper reuses the row-normalised w for the columns, which then do not sum to one; here every column
     has its own softmax, as in the released code.

@@ -55,8 +55,8 @@ def prompting(data: Path) -> Iterator[str]:
     encoder = isoglot.load("multilingual-e5-small")
     taken = len(encoder.tokenizer.backend_tokenizer.encode(PROMPT.strip(), add_special_tokens=False).ids)
 
-    def text_alone(states: Sequence[Tensor], mask: Tensor) -> Tensor:
-        kept = mask.clone()
+    def text_alone(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
+        kept = states[-1].new_ones(states[-1].shape[:2]) if mask is None else mask.clone()
         kept[:, 1 : 1 + taken] = 0
         return mean(states, kept)
 

@@ -59,7 +59,7 @@ def queue_step(case: dict[str, Any]) -> dict[str, float]:
 
 def batch_step(case: dict[str, Any]) -> dict[str, float]:
     """One step on a large batch."""
-    from isoglot import load
+    from isoglot.encoders import load
     from isoglot.objectives import build
 
     pairs = list(islice(material.distinct(material.groups(Path(case["data"]))), case["groups"]))

@@ -22,7 +22,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,10 @@ def score(pairs: list[tuple[list[Alignment], list[Alignment]]]) -> dict[str, flo
         return all({*a} & {*b} for a, b in zip(one, other, strict=True))
 
     figures: dict[str, float] = {}
-    kinds = {"strict": lambda one, many: one in many, "lax": lambda one, many: any(is_near(one, two) for two in many)}
+    kinds: dict[str, Callable[[Alignment, list[Alignment]], bool]] = {
+        "strict": lambda one, many: one in many,
+        "lax": lambda one, many: any(is_near(one, two) for two in many),
+    }
     for kind, is_in in kinds.items():
         right = sum(is_in(one, gold) for found, gold in pairs for one in found)
         hit = sum(is_in(one, found) for found, gold in pairs for one in gold)

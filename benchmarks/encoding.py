@@ -196,7 +196,7 @@ def main() -> None:
         return child(json.loads(options.child))
     from isoglot import load
     from isoglot.data.files import BUNDLED
-    from isoglot.encoders.loading import find
+    from isoglot.model.finding import find
 
     options.data = options.data or BUNDLED / "pairs"
     figures: dict[str, Any] = {}

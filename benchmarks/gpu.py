@@ -140,7 +140,7 @@ def peer(folder: str, precision: str, device: torch.device, english: list[str], 
     return partial(model.encode, batch_size=256, show_progress_bar=False), step
 
 
-def rows(encoder: Encoder, texts: Sequence[str], options: argparse.Namespace) -> Iterator[str]:
+def rows(encoder: Encoder, texts: list[str], options: argparse.Namespace) -> Iterator[str]:
     """The rows of the table, one after another: inference, training and search."""
     device, precision = encoder.device, settle(options.precision, encoder.device)
     limits = StepLimits.on(device, chunk=None, graph=options.graph_tokens, precision=precision)

@@ -22,7 +22,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import read_lines
+from isoglot.data.files import BUNDLED, read_lines
 from isoglot.data.formats import read_texts
 from measure import fresh, memory, now
 from million import own
@@ -44,7 +43,7 @@ TEXTS, QUERY_TEXTS, VECTORS, INDEX = "sentences.txt", "queries.txt", "vectors.np
 
 def packaged() -> Iterator[str]:
     """The sentences of the pairs of this package."""
-    for table in sorted(map(str, files("isoglot").joinpath("bundled", "pairs").iterdir())):
+    for table in sorted((BUNDLED / "pairs").iterdir()):
         for _, line in islice(read_lines(table), 1, None):
             yield from line.split("\t")
 
@@ -160,7 +159,12 @@ def size_of(path: Path) -> int:
 def watched(figures: dict[str, Any]) -> Iterator[None]:
     """Seconds and the peaks of memory of the block."""
     stop, held, began = threading.Event(), [own()], now()
-    watcher = threading.Thread(target=lambda: [held.append(own()) for _ in iter(lambda: stop.wait(0.5), True)])
+
+    def watch() -> None:
+        while not stop.wait(0.5):
+            held.append(own())
+
+    watcher = threading.Thread(target=watch)
     watcher.start()
     try:
         yield

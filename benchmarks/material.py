@@ -91,7 +91,8 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int, *, length: int) -> Any
 
     from isoglot.model.tokenizer import train_tokenizer
 
-    backend = train_tokenizer(texts, vocabulary, special_tokens=list(SPECIAL.values()))
+    backend = train_tokenizer(texts, vocabulary - len(SPECIAL) + 1)  # which has <unk>
+    backend.add_special_tokens(list(SPECIAL.values()))
     ends = [(name, backend.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
     backend.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     return PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=length, **SPECIAL)

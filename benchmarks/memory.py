@@ -26,10 +26,14 @@ import os
 import tempfile
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import material
 from measure import fresh, memory, now
+
+if TYPE_CHECKING:
+    from isoglot.encoders import Encoder
+    from isoglot.objectives.base import Objective
 
 WHOLE = 1 << 62
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -55,7 +59,7 @@ def queue_step(case: dict[str, Any]) -> dict[str, float]:
 
 def batch_step(case: dict[str, Any]) -> dict[str, float]:
     """One step on a large batch."""
-    from isoglot import load
+    from isoglot.encoders import load
     from isoglot.objectives import build
 
     pairs = list(islice(material.distinct(material.groups(Path(case["data"]))), case["groups"]))
@@ -67,7 +71,7 @@ def batch_step(case: dict[str, Any]) -> dict[str, float]:
 
 
 def step(
-    encoder: Any, objective: Any, pairs: list[material.Pair], *, chunk: int, before: float | None = None
+    encoder: Encoder, objective: Objective, pairs: list[material.Pair], *, chunk: int, before: float | None = None
 ) -> dict[str, float]:
     """What a stage does in a step except for the optimiser; `before` is the memory to count from, else at its start."""
     import torch
@@ -83,7 +87,7 @@ def step(
     before, start = memory() if before is None else before, now()
     report = backward(encoder, objective, batch, StepLimits(chunk, WHOLE if chunk == WHOLE else 0))
     with torch.no_grad():
-        objective.after_step(encoder, report.batch)
+        objective.after_step(encoder, [report.batch])
     spent = now().since(start)
     grown = memory(peak=True) - before
     return {"groups": len(groups), "tokens": report.tokens, "memory": grown, "wall": spent.wall, "cpu": spent.cpu}

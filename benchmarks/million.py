@@ -54,7 +54,7 @@ def one(side: str, work: Path, k: int, stripes: int) -> None:
     x, y = (np.load(work / f"{name}.npy", mmap_mode="r") for name in "xy")
     tall, ends, held = -(-len(x) // TILE), [now().wall], [own()]
 
-    def watch(done: int, _total: int) -> None:
+    def watch(done: int, _total: int | None) -> None:
         held.append(own())
         if done % tall == 0:  # a stripe is done; the next one's first products are being made, as ever
             ends.append(now().wall)

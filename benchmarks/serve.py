@@ -29,35 +29,35 @@ from typing import Any
 import numpy as np
 
 import isoglot
-from isoglot.data.batch import Tokens
 from isoglot.data.files import read_lines
-from isoglot.encoders import Encoder
+from isoglot.data.tokens import Tokens
+from isoglot.encoders.loading import expand
+from isoglot.model import Model
 from isoglot.serve import Limits, Server, create_app, embeddings
 
 
-class Rival(Encoder):
+class Rival(Model):
     """sentence-transformers with its own batching; tokens, which the server counts, are isoglot's."""
 
-    def __init__(self, folder: Path, own: Encoder) -> None:
+    def __init__(self, folder: Path, own: Model) -> None:
         from sentence_transformers import SentenceTransformer
 
-        super().__init__()
-        self.model = [SentenceTransformer(str(folder), device="cpu")]  # in a list: not a module of this one
-        self.own, self.dim, self.max_length = [own], own.dim, own.max_length
+        self.model, self.own = SentenceTransformer(str(folder), device="cpu"), own
+        self.dim, self.max_length = own.dim, own.max_length
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Tokens of the other side."""
-        return self.own[0].tokenize(texts, prompt=prompt)
+        return self.own.tokenize(texts, prompt=prompt)
 
 
-def encode(encoder: Encoder, texts: Sequence[str]) -> Any:
+def encode(encoder: Model, texts: Sequence[str]) -> Any:
     """Called by the server for a slice of requests."""
     if isinstance(encoder, Rival):
-        return encoder.model[0].encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
-    return np.asarray(isoglot.encoders.encode(encoder, texts, normalize_embeddings=True), np.float32)
+        return encoder.model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+    return encoder.encode(texts, normalize_embeddings=True)
 
 
-def served(encoder: Encoder, texts: Sequence[str]) -> list[tuple[embeddings.Vector, int]]:
+def served(encoder: Model, texts: Sequence[str]) -> list[tuple[embeddings.Vector, int]]:
     """What the server encodes with: its own way, or the peer's vectors, whose tokens are not counted."""
     if isinstance(encoder, Rival):
         return [(vector, 0) for vector in encode(encoder, texts)]
@@ -68,7 +68,7 @@ own_way = embeddings.encode
 
 
 @contextmanager
-def running(encoder: Encoder) -> Iterator[Server]:
+def running(encoder: Model) -> Iterator[Server]:
     """A server in a thread."""
     server = Server(create_app(encoder=encoder, name="model"), "127.0.0.1", 0, Limits())
     thread = threading.Thread(target=server.run, daemon=True)
@@ -110,7 +110,7 @@ def asked(
     return rate, late, 1000 * (time.process_time() - began) / len(texts)
 
 
-def alone(encoder: Encoder, texts: Sequence[str], slice_of: int) -> float:
+def alone(encoder: Model, texts: Sequence[str], slice_of: int) -> float:
     """Milliseconds of processor time for a text, encoded without a server."""
     began = time.process_time()
     for start in range(0, len(texts), slice_of):
@@ -132,9 +132,9 @@ def main() -> None:
     texts = [text for _, text in islice(read_lines(options.texts), options.requests) if text.strip()]
     embeddings.encode = served
     own = isoglot.load(options.model, device="cpu")
-    sides: dict[str, Encoder] = {"isoglot": own}
+    sides: dict[str, Model] = {"isoglot": own}
     if not options.alone:
-        folder = Path(options.model) if Path(options.model).is_dir() else isoglot.encoders.loading.expand(options.model)
+        folder = Path(options.model) if Path(options.model).is_dir() else expand(options.model)
         sides["sentence-transformers"] = Rival(folder, own)
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in sides}
     with ProcessPoolExecutor(1, get_context("spawn")) as outside:

@@ -73,12 +73,12 @@ def with_isoglot(setting: Setting, probe: Probe) -> Path:
     """Train by a recipe; gives the folder of the model."""
     import transformers  # noqa: F401  loaded later otherwise; imports belong before the clock
 
-    from isoglot.training import loop, recipe
+    from isoglot.training import loop, plan, recipe
 
     probe.values["imported"] = memory()
     opened = recipe.parse(isoglot_recipe(setting))
 
-    def encoder(*args: Any, make: Any = loop.make_encoder, **given: Any) -> Any:
+    def encoder(*args: Any, make: Any = plan.make_encoder, **given: Any) -> Any:
         made = make(*args, **given)
         probe.loaded(made.backbone)
         return made

@@ -64,7 +64,7 @@ def main() -> None:
     print("| matrices | words | MB | open, CPU s | peak MB | cosine: mean | 1st percentile | least |")
     print("|---|---|---:|---:|---:|---:|---:|---:|", flush=True)
     with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
-        folders, runs = {}, {}
+        folders, runs = dict[str, Path](), dict[str, list[dict[str, float]]]()
         for form in options.forms:
             weights, _, words = form.partition(",")
             folders[form], runs[form] = Path(place, form), []

@@ -17,11 +17,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from isoglot.evaluation.tasks.xsim import XSIM, XSim
 from isoglot.search import Pairs, mine, tune
+from isoglot.search.blocks import Margin
 
 Sides = tuple[list[str], list[str]]
 Gold = set[tuple[int, int]]
@@ -29,7 +31,6 @@ Errors = dict[tuple[str, str], int]  # how a hit is compared, direction -> count
 
 DIM, SOURCES, TARGETS, PLANTED, COPIES = 64, 1500, 1800, 700, 40
 REPEATED = [*range(PLANTED), *range(-COPIES, 0)]  # pairs 600 to 639 occur twice
-MARGINS = ("ratio", "distance", "absolute")
 READS_VECTORS = """
 import numpy
 def EmbedLoad(name, dim, verbose=False):
@@ -62,7 +63,7 @@ def laser_xsim(laser: Path, x: np.ndarray, y: np.ndarray, margin: str, lines: Pa
 
 
 def xsim_errors(
-    laser: Path, folder: Path, texts: Sides, x: np.ndarray, y: np.ndarray, margin: str
+    laser: Path, folder: Path, texts: Sides, x: np.ndarray, y: np.ndarray, margin: Margin
 ) -> tuple[Errors, Errors]:
     """Theirs and the task's: both directions, by text over repeated sentences too, and by index without them."""
     theirs: Errors = {}
@@ -99,7 +100,7 @@ def laser_mine(laser: Path, folder: Path, margin: str) -> list[tuple[float, str,
     return [(float(score), source, target) for score, source, target in rows]
 
 
-def our_mine(texts: Sides, x: np.ndarray, y: np.ndarray, margin: str) -> tuple[Pairs, Sides]:
+def our_mine(texts: Sides, x: np.ndarray, y: np.ndarray, margin: Margin) -> tuple[Pairs, Sides]:
     sides = list(dict.fromkeys(texts[0])), list(dict.fromkeys(texts[1]))
     rows = [[side.index(text) for text in distinct] for side, distinct in zip(texts, sides, strict=True)]
     pairs = mine(x[rows[0]], y[rows[1]], k=4, margin=margin)
@@ -138,7 +139,7 @@ def write(folder: Path, texts: Sides, x: np.ndarray, y: np.ndarray, gold: Gold) 
     y.tofile(folder / "y")
 
 
-def compare(laser: Path, folder: Path, seed: int, margin: str) -> str:
+def compare(laser: Path, folder: Path, seed: int, margin: Margin) -> str:
     """Print one line if all agrees; assertions report differences."""
     source, target, x, y, gold = material(seed)
     write(folder, (source, target), x, y, gold)
@@ -163,7 +164,7 @@ def compare(laser: Path, folder: Path, seed: int, margin: str) -> str:
 def main() -> None:
     laser = Path(sys.argv[1]).resolve()
     for seed in range(3):
-        for margin in MARGINS:
+        for margin in get_args(Margin):
             with tempfile.TemporaryDirectory() as name:
                 print(compare(laser, Path(name), seed, margin))
 

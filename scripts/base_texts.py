@@ -191,7 +191,7 @@ def clean(text: str) -> bool:
 
 def shared_runs(texts: Iterable[str]) -> set[int]:
     """Hashes of runs of RUN letters, one at every STEP."""
-    runs = set()
+    runs = set[int]()
     for text in map(normalise, texts):
         runs.update(hash(text[start : start + RUN]) for start in range(0, max(1, len(text) - RUN + 1), STEP))
     return runs

@@ -74,7 +74,8 @@ def worths(counts: dict[str, NDArray[np.int64]], vocabulary: list[tuple[str, flo
         worth = np.maximum(worth, np.maximum(counted - 0.5, 0) / max(int(counted.sum()), LITTLE))
     prior = np.exp([min(score, 0.0) if score else -np.inf for _, score in vocabulary])
     worth += PRIOR * prior / prior.sum()
-    return worth * np.array([WORTH.get(script(piece), 3.0) for piece, _ in vocabulary])
+    worth *= [WORTH.get(script(piece), 3.0) for piece, _ in vocabulary]
+    return worth
 
 
 def order(encoder: isoglot.Encoder, data: Path, beside: Path) -> tuple[list[int], Samples]:

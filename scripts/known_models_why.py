@@ -52,11 +52,11 @@ def mining(data: Path, cache: Path | None) -> Iterator[str]:
 
 def prompting(data: Path) -> Iterator[str]:
     """Accuracy on Tatoeba, mean of both ways: plain, with the prompt, and with its tokens left out of the mean."""
-    encoder = isoglot.load("multilingual-e5-small")
+    encoder = isoglot.load("multilingual-e5-small", engine="torch")
     taken = len(encoder.tokenizer.backend_tokenizer.encode(PROMPT.strip(), add_special_tokens=False).ids)
 
-    def text_alone(states: Sequence[Tensor], mask: Tensor) -> Tensor:
-        kept = mask.clone()
+    def text_alone(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
+        kept = states[-1].new_ones(states[-1].shape[:2]) if mask is None else mask.clone()
         kept[:, 1 : 1 + taken] = 0
         return mean(states, kept)
 

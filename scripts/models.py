@@ -34,7 +34,7 @@ from isoglot.encoders.onnx_export import write_onnx
 from isoglot.evaluation.scores import read_results
 from isoglot.model import card, layout
 from isoglot.model.shared import FILE as SHARED
-from isoglot.model.shared import Shared, complete, read_shared
+from isoglot.model.shared import Shared, complete
 from isoglot.training import recipe as recipes
 
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
@@ -44,7 +44,8 @@ SHARES = (0.2, 0.25, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the aver
 TOLERANCE = 0.002  # by which no dev score of isoglot-base may be below that of its backbone
 STATIC_SHARE = 0.5  # of the second part of isoglot-static: a larger one finds fewer everyday sentences (docs/log.md)
 STATIC_TOKENS = 384  # of a text count in isoglot-static: dev questions find more than with 256 or 128, no more with 512
-WORDS = {"block": 64, "frequent": 92_000}  # values that share a scale; pieces with 4 bits a value, others have 2.7
+# Values that share a scale; pieces with 4 bits a value, others have 2.7.
+WORDS: dict[str, Any] = {"block": 64, "frequent": 92_000}
 TOKENIZER = ["tokenizer.json.xz", "tokenizer.model"]  # what isoglot-small has from isoglot-base, beside the words
 FIRST_SHARE = 0.7  # of the first part of isoglot-base, where its second begins
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
@@ -203,9 +204,9 @@ class Build:
         """A model without what it has in common with isoglot-base, and the whole that both make."""
         self.log.append(f"# the word table and the tokenizer of {BASE} instead of its own, which are the same")
         if not (self.output / whole).exists():
-            divide(self.output / folder, self.output / part)
+            shared = divide(self.output / folder, self.output / part)
             with layout.replacing(self.output / whole) as new:
-                complete(self.output / part, self.output / BASE, read_shared(self.output / part), new)
+                complete(self.output / part, self.output / BASE, shared, new)
 
     def script(self, name: str, *words: str, makes: str) -> None:
         """Run a script beside this one in OUTPUT, unless what it makes is there; DATA is the folder of the sets."""
@@ -247,8 +248,8 @@ class Build:
         card.describe(self.output / name, **facts)
 
 
-def divide(folder: Path, part: Path) -> None:
-    """Copy a model without its tokenizer and word table, and with a note of what it lacks."""
+def divide(folder: Path, part: Path) -> Shared:
+    """Copy a model without its tokenizer and word table, and with a note of what it lacks, which is given back."""
     shutil.copytree(folder, part, dirs_exist_ok=True)
     model = onnx.load_model(part / layout.GRAPH)
     words = [each for each in model.graph.initializer if "word_embeddings" in each.name]
@@ -259,6 +260,7 @@ def divide(folder: Path, part: Path) -> None:
         (part / name).unlink()
     lacking = Shared(model=BASE, files=TOKENIZER, initializers=[each.name for each in words])
     layout.write_json(part / SHARED, lacking.model_dump())
+    return lacking
 
 
 def publish(folder: Path) -> None:

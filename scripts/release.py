@@ -74,7 +74,7 @@ def check_distributions(distributions: list[Path], version: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "--constraint", ROOT / "constraints.txt", distributions[-1]], check=True)
         subprocess.run([python, "-c", QUESTION, version], cwd=folder, check=True)
 

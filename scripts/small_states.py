@@ -126,15 +126,16 @@ def step(student: TransformerEncoder, teacher: TransformerEncoder, tokens: Token
     errors = torch.zeros(len(MATCHED) + 1, device=device)
     with torch.autocast(device.type, dtype=torch.bfloat16):
         for rows in pack(tokens.lengths, chunk, padding=padding_on(device)):
-            table = student.prepared(tokens.select(rows)).table
-            ids, padding = (part if part is None else part.to(device, non_blocking=True) for part in table)
+            ids, padding = student.prepared(tokens.select(rows)).table
+            ids = ids.to(device, non_blocking=True)
+            padding = None if padding is None else padding.to(device, non_blocking=True)
             mask = torch.ones(ids.shape, device=device) if padding is None else padding.float()
             inputs = {"input_ids": ids, "attention_mask": padding, "output_hidden_states": True}
             with torch.no_grad():
                 targets = teacher.backbone(**inputs).hidden_states
             of_states, of_vectors = loss(student.backbone(**inputs).hidden_states, targets, mask, mask.sum() / total)
             of_vectors = of_vectors / len(tokens)
-            (of_states.sum() + POOLED * of_vectors).backward()
+            (of_states.sum() + POOLED * of_vectors).backward()  # type: ignore[no-untyped-call]
             errors += torch.cat([of_states, of_vectors[None]]).detach()
     return errors
 
@@ -153,7 +154,8 @@ def train(
     Raises SystemExit where the errors rise again, as they do when the rate is too high.
     """
     assert isinstance(student.backbone, Bert)
-    weights = [weight for weight in student.backbone.encoder.layer.parameters() if weight.requires_grad]
+    layers = student.backbone.get_submodule("encoder.layer")
+    weights = [weight for weight in layers.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.01, betas=(0.9, 0.98), fused=True)
     begin, lowest = resume(checkpoint, weights, optimizer)
     for _ in range(begin):
@@ -206,11 +208,14 @@ def average_gradients(weights: Sequence[Tensor]) -> None:
     """Give all processes the mean of their gradients."""
     processes = process()[1]
     if processes > 1:
-        gradients = torch.cat([weight.grad.flatten() for weight in weights if weight.grad is not None])
-        torch.distributed.all_reduce(gradients)
-        for weight, part in zip(weights, gradients.split([weight.numel() for weight in weights]), strict=True):
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        mean = torch.cat([gradient.flatten() for gradient in gradients])
+        torch.distributed.all_reduce(mean)
+        mean /= processes
+        parts = torch.split(mean, [gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
             # Into its place: a fused optimizer takes the strides of a gradient for those of its weight.
-            weight.grad.copy_(part.view_as(weight) / processes)
+            gradient.copy_(part.view_as(gradient))
 
 
 def process() -> tuple[int, int]:
@@ -238,9 +243,10 @@ def main() -> None:
     torch.manual_seed(words.seed)
     torch.set_num_threads(1)
     device = resolve(words.device)
-    teacher = for_inference(load(words.output / words.teacher).trainable().to(device).eval(), "bfloat16")
-    student = load(words.output / words.start, layers=LAYERS, dropout=0.0, freeze_embeddings=True).trainable()
-    student = student.to(device)
+    teacher = for_inference(load(words.output / words.teacher).to(device).eval(), "bfloat16")
+    student = load(words.output / words.start, layers=LAYERS, dropout=0.0, freeze_embeddings=True).to(device)
+    assert isinstance(teacher, TransformerEncoder)
+    assert isinstance(student, TransformerEncoder)
     student.backbone.embeddings.requires_grad_(False)
     rank, processes = process()
     if processes > 1:

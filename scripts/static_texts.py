@@ -57,8 +57,8 @@ def reduce(teacher: str, texts: list[str], folder: Path) -> WithLayer:
     linear = whitened.layer.linear
     with torch.no_grad():  # a row is a direction over its deviation
         root = linear.weight.norm(dim=1).sqrt()
-        linear.weight /= root[:, None]
-        linear.bias /= root
+        linear.weight.div_(root[:, None])
+        linear.bias.div_(root)
     whitened.save(folder)
     return whitened
 

@@ -141,6 +141,9 @@ def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):
     assert "1 sentences added, 8 already there; 9 in the index (flat)" in err
     index([str(tmp_path / "model"), *sources], folder, kind="hnsw")
     assert "0 sentences added, 9 already there; 9 in the index (hnsw, recall@10 1.00)" in capsys.readouterr().err
+    for effort, said in (({}, True), ({"effort": 9}, False)):
+        search(folder, ["cat"], **effort)
+        assert ("hnsw: finds 100% of the ten nearest" in capsys.readouterr().err) is said
 
 
 MEMORY = "id\teng\tdeu\nu1\tThe cat\tDie Kaze\nu2\tA dog runs\tEin Hund rennt\nu3\tA mat\tEine Matte\n"

@@ -163,7 +163,7 @@ def search(
         else Index.open(index, model, device=device)
     ) as opened_index:
         say(opened_index.model.describe())
-        if opened_index.recall is not None and settings["effort"] is None:
+        if opened_index.recall is not None and "effort" not in settings:
             say(f"{opened_index.kind}: finds {opened_index.recall:.0%} of the ten nearest; more with --effort")
         if k > len(opened_index):
             say(f"-k {k}: only {len(opened_index):,} sentences exist; using all of them")

@@ -82,7 +82,7 @@ def align(
     words: Annotated[list[str], typer.Argument(metavar="[MODEL] A B")],
     *,
     output: Output = Path("-"),
-    settings: Annotated[Settings, Of("mining.alignment:align", *SETTINGS, device=typer.Option(metavar="DEVICE"))],
+    settings: Annotated[Settings, Of("mining.alignment:align", *SETTINGS, device=options.loading().option("device"))],
     columns: Columns = "",
     as_json: Json = False,
 ) -> None:

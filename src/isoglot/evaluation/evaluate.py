@@ -64,7 +64,7 @@ def evaluate(
                   their languages, in order
     cache         folder in which vectors are cached for later evaluations
     precision     precision of the computation: float32, bfloat16, tf32 (on CUDA), int8, or auto; default:
-                  auto, as in `encode`
+                  auto, as for encoding
     device        for a model that is loaded by name
     output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
                   scores of the tasks before it are saved before the error is raised

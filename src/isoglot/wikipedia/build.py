@@ -52,7 +52,7 @@ class Sources:
 
     wikidata  Wikidata JSON dump, for titles and types of entities
     titles    TSV file of titles (language, title, id), instead of `wikidata`
-    types     TSV file of types (id, ids of its types), instead of `wikidata`
+    types     TSV file of types (id, ids of its types), added to those of `wikidata`
     """
 
     dumps: tuple[str, ...]

@@ -189,7 +189,7 @@ class Build:
             file.write(recipes.text(f"models/{name}"))
 
     def pack(self, model: str, folder: str, name: str) -> None:
-        """A model as ONNX, its layers in 8 bits and its words in 4 or 2.7; `name` is what it is called in the package."""
+        """A model as ONNX, called `name` in the package, its layers in 8 bits and its words in 4 or 2.7."""
         settings = ", ".join(f"{key}={value!r}" for key, value in WORDS.items())
         self.log.append(
             f"python -c \"from isoglot.encoders import load, onnx_export; onnx_export.write_onnx(load('{model}'), "

@@ -181,7 +181,7 @@ class Build:
         self.average("base-long", BACKBONE, "base-averaged", tolerance=TOLERANCE)
         vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
         self.script(*vocabulary, makes="base-trimmed")
-        self.pack("base-trimmed", BASE)
+        self.pack("base-trimmed", BASE, BASE)
 
     def write_recipe(self, name: str) -> None:
         """Write a packaged recipe into OUTPUT, where the files are that it names."""
@@ -189,16 +189,16 @@ class Build:
         with atomic_write(self.output / f"{name}.toml") as file:
             file.write(recipes.text(f"models/{name}"))
 
-    def pack(self, model: str, folder: str) -> None:
-        """A model as ONNX, its layers in 8 bits and its words in 4 or 2.7."""
-        settings = ", ".join(f"{name}={value!r}" for name, value in WORDS.items())
+    def pack(self, model: str, folder: str, name: str) -> None:
+        """A model as ONNX, called `name` in the package, its layers in 8 bits and its words in 4 or 2.7."""
+        settings = ", ".join(f"{key}={value!r}" for key, value in WORDS.items())
         self.log.append(
             f"python -c \"from isoglot.encoders import load, onnx_export; onnx_export.write_onnx(load('{model}'), "
-            f"'{folder}', name='{folder}', {settings}, compress=True)\""
+            f"'{folder}', name='{name}', {settings}, compress=True)\""
         )
         if not (self.output / folder).exists():
             encoder = isoglot.load(self.output / model).trainable()
-            write_onnx(encoder, self.output / folder, name=folder, compress=True, **WORDS)
+            write_onnx(encoder, self.output / folder, name=name, compress=True, **WORDS)
 
     def share(self, folder: str, part: str, whole: str) -> None:
         """A model without what it has in common with isoglot-base, and the whole that both make."""
@@ -220,7 +220,7 @@ class Build:
         self.base()
         trial = ["--steps", str(self.steps)] if self.steps else []
         self.script("small_states.py", "DATA", ".", BASE, BASE, "small-states", *trial, makes="small-states")
-        self.pack("small-states", "small-packed")
+        self.pack("small-states", "small-packed", SMALL)
         self.share("small-packed", "small-part", SMALL)
 
     def save(self, expression: str, folder: str) -> None:

@@ -95,6 +95,10 @@ def test_a_verb(without_torch, model, words):
     without_torch("-m", "isoglot", *words)
 
 
+def test_a_folder_that_is_no_model_asks_for_no_torch(without_torch):
+    assert "not a model folder" in without_torch("-c", "import isoglot; isoglot.load('site')", fails=True)
+
+
 def test_recipes_are_listed(without_torch):
     assert "demo/pairs" in without_torch("-m", "isoglot", "recipe", "list")
 

@@ -135,7 +135,9 @@ def test_mining_reads_the_column_of_the_text(tmp_path):
     side = gather(path, None, name="a", ids=True)
     assert [side.id_of(row) for row in range(2)] == ["x", "z"]
     path = file(tmp_path, "b.csv", "english,german\nOne,Eins\n")
-    with pytest.raises(CorpusError, match=r"b\.csv: has the columns english, german, .*--columns english"):
+    with pytest.raises(
+        CorpusError, match=r"b\.csv: has the columns english, german, .*; call one text, .* --columns english"
+    ):
         gather(path, None, name="b")
     assert list(gather(path, None, name="b", columns=columns_of("german")).texts) == ["Eins"]
     with pytest.raises(CorpusError, match="2 of them are text; choose one"):

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 
 import isoglot
 from conftest import SENTENCES
-from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, OutputError
+from isoglot.core.errors import CorpusError, EncoderError, IsoglotError, MissingExtraError, OutputError
 from isoglot.data.readers import read_jsonl, read_moses, read_tmx, read_tsv
 from isoglot.index import read_sentences
 from isoglot.mining import Computation, Filters, Output
@@ -178,13 +179,16 @@ def test_pairs_are_cut_by_default_where_the_estimate_is_reliable(true, others, c
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(pairs, library):
+def test_frames(pairs, library, monkeypatch):
     pytest.importorskip(library)
     frame = pairs.to_frame(library)
     assert list(frame.columns) == ["score", "source", "target", "source_id", "target_id"]
     assert frame["source"].to_list() == [pair.source for pair in pairs]
     with pytest.raises(ValueError, match="did you mean 'pandas'"):
         pairs.to_frame("panda")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtraError, match=f"pip install {library}"):
+        pairs.to_frame(library)
 
 
 def test_every_format_is_read_back(pairs, tmp_path):

@@ -18,7 +18,7 @@ from conftest import replace_unseen
 from isoglot.core.errors import EncoderError
 from isoglot.data.files import BUNDLED
 from isoglot.encoders import load
-from isoglot.model import card, encode, packaged
+from isoglot.model import card, encode, layout, packaged
 
 NAME = "glove-6b-50d"
 
@@ -148,6 +148,11 @@ def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
 def test_the_card_of_an_included_model_is_in_the_docs(name):
     docs = Path(__file__).parents[2] / "docs" / "models" / f"{name}.md"
     assert docs.read_text(encoding="utf-8") == (packaged.INCLUDED / name / card.README).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", packaged.list_models())
+def test_an_included_model_has_its_name_in_results(name):
+    assert layout.read_settings(packaged.INCLUDED / name).name in (name, "")  # "": that of the folder
 
 
 def test_a_copied_cache_is_not_made_again(stand_in, tmp_path):

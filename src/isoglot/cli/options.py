@@ -171,7 +171,7 @@ def output_format(path: Path, formats: Mapping[str, str], *, option: str | None 
 
     if option is None and not path.suffix:
         return next(iter(formats.values()))
-    form = format_of(path, formats, given=option, advice="Or pass --format")
+    form = format_of(path, formats, given=option, advice="or pass --format")
     if (by_name := formats.get(path.suffix.lower(), form)) != form:
         raise OutputError(f"{path}: the name is of format {by_name}, but --format is {form}; change one of them")
     return form

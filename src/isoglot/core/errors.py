@@ -8,7 +8,7 @@ IsoglotError
 ├── CheckpointError  a checkpoint cannot be written or read
 ├── PluginError      a plug-in cannot be imported or is invalid; names its package
 ├── SearchError      an index cannot be made, read, extended or searched; names the folder
-├── MissingExtraError  a package is not installed; names the extra of isoglot that installs it
+├── MissingExtraError  a package is not installed; names what installs it
 └── EvaluationError  a task's data or an encoder's vectors are missing or invalid
 
 Every message names the place, the invalid value and the fix. Wrong arguments of Python calls are plain
@@ -30,6 +30,7 @@ EXTRAS = {
     "mwparserfromhell": "wikipedia",
     "lxml": "documents", "polib": "documents", "sentencex": "documents",
     "torch": "torch", "transformers": "torch",
+    "pandas": "", "polars": "",  # of no extra: only who has them wants a data frame
 }  # fmt: skip
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -97,7 +98,7 @@ def naming_extras() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        install = f'pip install "isoglot[{EXTRAS[package]}]"'
+        install = f'pip install "isoglot[{extra}]"' if (extra := EXTRAS[package]) else f"pip install {package}"
         raise MissingExtraError(f"{package} is not installed, and this needs it: {install}") from error
 
 

@@ -149,8 +149,9 @@ def text_column(names: Sequence[str], path: str | Path) -> int:
     places = texts or [place for place, name in enumerate(names) if name not in _ASIDE]
     if len(places) != 1:
         problem = f"has the columns {', '.join(names)}, and {len(texts) or 'none'} of them are text"
-        advice = names[places[0]] if places and not texts else "NAME"
-        raise CorpusError(f"{problem}; choose one, as in --columns {advice}", file=path)
+        advice = "choose one, as in" if texts else "call one text, or choose one where there is the option"
+        name = names[places[0]] if places and not texts else "NAME"
+        raise CorpusError(f"{problem}; {advice} --columns {name}", file=path)
     return places[0]
 
 
@@ -344,5 +345,5 @@ def format_of(path: Path, suffixes: Mapping[str, str] = SUFFIXES, *, given: str 
         return given
     if (suffix := path.suffix.lower()) not in suffixes:
         problem = f"{path}: can't infer a format from {path.suffix!r}; {nearest(suffix, filter(None, suffixes))}"
-        raise OutputError(f"{problem} {advice}".strip())
+        raise OutputError(f"{problem}{advice and '; '}{advice}")
     return suffixes[suffix]

@@ -113,10 +113,6 @@ def _read(folder: Path, settings: dict[str, Any], *, is_tower: bool = False) -> 
     if not (folder / "modules.json").is_file():
         if _is_adapter(folder):
             return _read_adapter(folder, settings)
-        if not (folder / "config.json").is_file():
-            raise EncoderError(
-                f"{folder}: not a model folder: neither modules.json nor config.json nor {adapters.CONFIG} is there"
-            )
         return _transformer(folder, [], settings)
     modules = layout.read_modules(folder)
     _check_modules(modules, folder)

@@ -249,7 +249,7 @@ class Comparison:
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with one row for each task, metric, subset and system; scores are not scaled.
 
-        Columns of the difference are empty for the first system. Raises `EvaluationError` without pandas.
+        Columns of the difference are empty for the first system. Raises `MissingExtraError` without pandas.
         """
         columns = "task metric subset n average system value deviation low high difference difference_low"
         columns += " difference_high p p_corrected p_seeds better significant"

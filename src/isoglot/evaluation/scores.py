@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import EvaluationError, nearest
+from isoglot.core.errors import EvaluationError, naming_extras, nearest
 from isoglot.core.score import Detail, Score, Setting, Unit, main_metrics
 from isoglot.data.files import atomic_write, check_output, exclusive, read_record
 from isoglot.evaluation.statistics import STATISTICS
@@ -148,11 +148,9 @@ class Scores(list[Score]):
 
 
 def data_frame(records: list[Any], columns: Sequence[str]) -> pandas.DataFrame:
-    """A pandas DataFrame of records. Raises `EvaluationError` without pandas."""
-    try:
+    """A pandas DataFrame of records. Raises `MissingExtraError` without pandas."""
+    with naming_extras():
         import pandas
-    except ImportError as error:
-        raise EvaluationError("a data frame needs pandas: pip install pandas") from error
     return pandas.DataFrame.from_records(records, columns=columns)
 
 

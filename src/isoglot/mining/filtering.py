@@ -132,9 +132,9 @@ def judge(
     block      number of sentences per block that are compared with each other. They are in memory, with their vectors;
                the last block has up to half more
     counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, because there is nothing
-               to compare them with), by pair of languages
+               to compare them with), by pair of languages; of groups of one sentence by its language
 
-    Groups of one sentence are kept. Raises `ValueError` for an unknown margin, for "absolute" without a threshold, and
+    Raises `ValueError` for an unknown margin, for "absolute" without a threshold, and
     for a k below 1 or a block below 2.
     """
     if threshold is None and margin not in THRESHOLDS:
@@ -153,6 +153,8 @@ def _split(
 ) -> Iterator[Parts]:
     for number, group in enumerate(groups):
         passed = [True]
+        if len(group.texts) == 1:
+            counts.setdefault(group.langs[0], Counter())["not judged"] += 1
         for place, code in enumerate(group.langs[1:], 1):
             score = scores[number, place]
             verdict = "not judged" if np.isnan(score) else "kept" if score >= minimum else "dropped"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import CorpusError, nearest, quote
+from isoglot.core.errors import CorpusError, naming_extras, nearest, quote
 from isoglot.core.numbers import whole
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, exclusive, read_lines
@@ -93,7 +93,8 @@ class PairList(Sequence[PairT]):
         """A DataFrame with the columns score, source, target, source_id and target_id."""
         pairs = [*self]
         columns = {name: [getattr(pair, name) for pair in pairs] for name in _COLUMNS}
-        return importlib.import_module(library).DataFrame(columns)
+        with naming_extras():
+            return importlib.import_module(library).DataFrame(columns)
 
     @check_arguments()
     def save(
@@ -163,7 +164,7 @@ def format_of(path: Path) -> str:
     """
     if pair_in_name(path.name):
         return "moses"
-    advice = "A name such as x.de-en is written as Moses; another one needs a format"
+    advice = "a name such as x.de-en is written as Moses; another one needs a format"
     return formats.format_of(path, {**SUFFIXES, ".txt": "tsv", "": "tsv"}, advice=advice)
 
 

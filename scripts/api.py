@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import isoglot
+from isoglot.data.formats import SUFFIXES
 from isoglot.mining import Alignments, Computation, Filters, Output
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
@@ -111,6 +112,7 @@ def split(line: str) -> list[str]:
 def docs(thing: Any) -> str:
     """A docstring, with its aligned lists kept as they are."""
     found, lines, fenced = inspect.getdoc(thing) or "", [], False
+    found = found.replace("`FORMATS`", ", ".join(dict.fromkeys(SUFFIXES.values())))
     for line in found.split("\n"):
         aligned = bool(re.match(r"\S+(?:, \S+)*  +\S|    ", line)) or (fenced and bool(line))
         if aligned != fenced:

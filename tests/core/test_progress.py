@@ -34,7 +34,7 @@ def test_a_long_work_on_a_terminal_has_a_bar(open_terminal, monkeypatch):
     with bar("encoding") as tick:
         tick(3, 7)
     assert "encoding" in terminal.getvalue()
-    assert "3/7" in terminal.getvalue()
+    assert "3 of 7" in terminal.getvalue()
 
 
 def test_a_short_work_has_none(open_terminal):

@@ -216,7 +216,7 @@ def test_progress_counts_the_bytes_on_disk(tmp_path, packed, monkeypatch):
         path.write_bytes(gzip.compress((tmp_path / "a.tsv").read_bytes()))
     seen = []
     corpus = Corpus([FileSource("tsv", path, name="a")])
-    monkeypatch.setattr("isoglot.data.corpus.lines", lambda *_: lambda *state: seen.append(state))
+    monkeypatch.setattr("isoglot.data.corpus.Bar", lambda *_, **settings: lambda *state: seen.append(state))
     table(corpus, tmp_path)
     assert len(seen) > 3
     assert seen == sorted(seen)

@@ -24,14 +24,14 @@ def test_a_dense_layer_comes_back(activation, tmp_path):
 
 @pytest.mark.parametrize(("first", "name"), [(0, "first-last"), (1, "first1-last")])
 def test_the_mean_of_two_layers_is_known_by_its_weights(first, name, tmp_path):
-    layers.write_layer_mean(tmp_path, first, 3, 8)
+    layers.write_layer_mean(tmp_path, (first, -1), 3, 8)
     assert layers.read_layer_mean(tmp_path, 3) == name
     with pytest.raises(EncoderError, match="mean of 3 layers, and the model has 2"):
         layers.read_layer_mean(tmp_path, 2)
 
 
 def test_other_means_are_refused(tmp_path):
-    layers.write_layer_mean(tmp_path, 2, 3, 8)
+    layers.write_layer_mean(tmp_path, (2, -1), 3, 8)
     with pytest.raises(EncoderError, match="only the mean of the first and the last layer"):
         layers.read_layer_mean(tmp_path, 3)
 

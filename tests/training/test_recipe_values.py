@@ -130,8 +130,13 @@ def test_an_option_out_of_range_names_its_key(name, option):
         )
 
 
-def test_every_objective_has_a_case():
-    assert set(OPTIONS) == set(objectives.OBJECTIVES)
+@pytest.mark.parametrize("name", objectives.OBJECTIVES)
+def test_no_objective_takes_what_is_not_a_value(name):
+    options = objectives.OBJECTIVES.options_of(name)
+    assert options
+    for option in options:
+        with pytest.raises(RecipeError, match=f"here.*{option}"):
+            objectives.OBJECTIVES.check(name, {option: math.nan}, where="here")
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from isoglot.core import environment
 from isoglot.core.errors import IsoglotError, OutputError
-from isoglot.core.progress import Bar, clock
+from isoglot.core.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,64 +82,18 @@ def on_interrupt(note: str) -> None:
 
 
 class Progress(Bar):
-    """Progress of long work on stderr: a context manager that is called with (done, total).
+    """Progress of long work on stderr, from its beginning, unless `--quiet` was given."""
 
-    what   name of the work, at the start of the line
-    unit   what is counted; "bytes" are shown in megabytes
-    """
-
-    def __init__(self, what: str, *, unit: str = "texts", console: Console | None = None) -> None:
+    def __init__(self, work: str, *, unit: str = "texts", console: Console | None = None) -> None:
         from rich.console import Console
 
-        self.what, self.unit = what, unit
-        self.console = console or Console(stderr=True, highlight=False)
-        is_drawn = self.console.is_terminal and LOG.isEnabledFor(logging.INFO)
-        super().__init__(self._make_bar if is_drawn else None, say)
-        self.first: tuple[float, int] | None = None  # time and count from which the speed is measured
-        self.last = 0
-
-    def _make_bar(self) -> Any:
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Drawing
-
-        name = TextColumn("{task.description}", markup=False)
-        state = TextColumn("{task.fields[state]}", markup=False)
-        return Drawing(name, BarColumn(bar_width=24), state, console=self.console, transient=True)
+        console = console or Console(stderr=True, highlight=False)
+        is_drawn = console.is_terminal and LOG.isEnabledFor(logging.INFO)
+        super().__init__(work, unit, is_drawn, console, say)
 
     def __enter__(self) -> Progress:
-        self.show(self.what, 0, None, line="", state="")
+        self.show(0, None, "")
         return self
-
-    def __call__(self, done: int, total: int | None = None) -> None:
-        """Report that `done` of `total` are done; a smaller count than before starts a new piece of work."""
-        now = monotonic()
-        if self.first is None or done < self.last or not done:
-            self.first = now, done  # what an earlier run finished does not count for the speed
-        self.last = done
-        began, before = self.first
-        rate = (done - before) / max(now - began, 1e-9) if done > before else 0.0
-        state = state_line(done, total, rate=rate, unit=self.unit)
-        self.show(self.what, done, total, line=f"{self.what}: {state}", state=state)
-
-    def part(self, what: str, done: int, total: int | None = None) -> None:
-        """The same for work in several parts; a plain line names each part when it starts."""
-        if what != self.what:
-            self.what, self.first = what, None
-            if self.draw is None:
-                say(what)
-        self(done, total or None)
-
-
-def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
-    """The amount done, the speed, and the estimated remaining time."""
-    if unit == "bytes":
-        amount = f"{done / 1e6:.1f} MB" + (f" of {total / 1e6:.1f} MB" if total else "")
-        speed = f", {rate / 1e6:.1f} MB/s" if rate else ""
-    else:
-        amount = f"{done:,} of {total:,} {unit}" if total else f"{done:,} {unit}"
-        speed = f", {rate:,.0f}/s" if rate else ""
-    eta = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
-    return amount + speed + eta
 
 
 @contextmanager

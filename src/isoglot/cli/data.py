@@ -56,7 +56,7 @@ def get(names: list[str], *, data: Data, network: NetworkOptions) -> None:
         with console.Progress("downloading", unit="bytes") as progress:
 
             def show(address: str, done: int, total: int | None, progress: console.Progress = progress) -> None:
-                progress.what = address.rpartition("/")[2][:40]
+                progress.work = address.rpartition("/")[2][:40]
                 progress(done, total)
 
             folder = get_set(one.name, data, network=Network(**network), progress=show)

@@ -329,9 +329,8 @@ def export(
     """Export an index: Parquet for any vector database, TMX for a translation memory; or a model for ONNX Runtime.
 
     source  folder of an index; with --format onnx, a model
-    output  output file: .parquet (with vectors), .tsv, .csv, .jsonl, .tmx; - for stdout. Of a model: a folder
-    form    output format: parquet, tsv, csv, jsonl or tmx; default: by the name, jsonl for stdout. Of a model:
-            onnx
+    output  output file, with the format as its suffix; - for stdout. Of a model: a folder
+    form    output format: `FORMATS` (parquet with vectors); default: by the name, jsonl for stdout. Of a model: onnx
     words   word table in ONNX: int4, int8 or float32; default: int4
     """
     if form == ONNX:

@@ -39,7 +39,7 @@ def mine(
     threshold       minimum score; default: estimated, or none where that is not reliable
     gold            file of known pairs (ids or line numbers) to tune the threshold on
     ids             read lines of id, tab, sentence
-    output          output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
+    output          output file, with the format as its suffix, or x.de-en for Moses; - for stdout
     estimate        use the estimated threshold even where it is not reliable
     keep_all        keep all pairs
     check_language  drop lines in other languages, judged by script or by a Python function module:name
@@ -75,21 +75,19 @@ def mine(
         show_json({"output": str(output), "pairs": len(pairs)})
 
 
-SETTINGS = ("most", "skip", "width", "min_score", "split", "languages", "format", "write_ids", "device")
-
-
 def align(
     words: Annotated[list[str], typer.Argument(metavar="[MODEL] A B")],
     *,
     output: Output = Path("-"),
-    settings: Annotated[Settings, Of("mining.alignment:align", *SETTINGS, device=options.loading().option("device"))],
+    settings: Annotated[Settings, Of("mining.alignment:align", model=None)],
     columns: Columns = "",
+    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
     """Align the sentences of two versions of one document, in order.
 
     words   model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt); - for stdin
-    output  output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
+    output  output file, with the format as its suffix, or x.de-en for Moses; - for stdout
     """
     from isoglot import mining
     from isoglot.data.formats import columns_of
@@ -105,7 +103,7 @@ def align(
         to_stdout(output, settings.get("format", "tsv")) as target,
     ):
         alignments = mining.align(
-            *texts, model=model, columns=columns_of(columns), output=target, progress=bar, report=say,
+            *texts, model=model, columns=columns_of(columns), device=device, output=target, progress=bar, report=say,
             **settings,
         )  # fmt: skip
     say(f"{len(alignments):,} alignments" + (f": {output}" if str(output) != "-" else ""))

@@ -27,6 +27,7 @@ from isoglot.core.errors import IsoglotError
 
 ROOT = Path(__file__).parents[1]
 _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of the aligned list in a docstring
+_WRITTEN = re.compile(r'^    "(\w+)": Format\(.*\bwritten=True', re.MULTILINE)  # the rows of `FORMATS`
 _STRINGS = re.compile(r"(?:Sequence|Collection)\[str\b[\w |]*\]")
 _LIST = str | None  # of strings, separated by commas
 # Of a union, the first of these.
@@ -53,7 +54,7 @@ class Of:
 
     source   module and name, such as "mining.pipeline:mine"
     names    only these; default: all that a command line can pass and that the verb does not declare in another way
-    options  what differs on the command line, by argument: other flags, another help text, a metavar
+    options  what differs on the command line, by argument: other flags, another help text, a metavar; None: left out
     """
 
     def __init__(self, source: str, *names: str, **options: Any) -> None:
@@ -64,6 +65,7 @@ class Of:
         node, text = _definition(self.source)
         helps, overriding = _helps(ast.get_docstring(node) or ""), _helps(docstring)
         parameters = dict[str, inspect.Parameter]()
+        others = {*others, *(name for name, option in self.options.items() if option is None)}
         for name, annotation, default in _fields(node):
             kind, minimum = _kind(annotation)
             if kind is not None and (name in self.names if self.names else name not in others):
@@ -156,7 +158,7 @@ def _helps(docstring: str) -> dict[str, str]:
 def _first_sentence(text: str) -> str:
     """The part of a text for Python that is for the command line too, in its words."""
     text = text.partition(". ")[0].replace('"', "").replace("None: ", "default: ")
-    return re.sub(r"`(\w+)`", lambda other: _flag(other[1]), text)
+    return re.sub(r"`([a-z]\w*)`", lambda other: _flag(other[1]), text)
 
 
 def _parameter(
@@ -166,6 +168,7 @@ def _parameter(
     info = copy(info)
     if default is False and not _flags(info):
         info.param_decls = (_flag(name),)
+    text = re.sub("`FORMATS`", lambda _: ", ".join(_WRITTEN.findall(_text("data.formats"))), text)
     about, *defaults = text.rstrip(".").split("; default: ")
     about += ", separated by commas" * (kind is _LIST)
     info.help = f"{'; default: '.join([about[:1].upper() + about[1:], *defaults])}." if about else info.help

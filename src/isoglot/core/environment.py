@@ -5,32 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
 from datetime import date, datetime, timezone
 from pathlib import Path
-from types import MappingProxyType
 
-VARIABLES: Mapping[str, str] = MappingProxyType(
-    {
-        "ISOGLOT_CACHE": "Folder of the cache: unpacked models, tables of tokens, vectors.",
-        "ISOGLOT_DATA": "Folder of the data sets, and of paths in recipes that begin with `data:`.",
-        "ISOGLOT_MODEL": "Model that `isoglot.load()` opens when no name is passed.",
-        "ISOGLOT_DEVICE": "Device that `auto` stands for, such as cpu or cuda:1.",
-        "ISOGLOT_DEBUG": "If set and not 0, errors are shown with their traceback.",
-        "ISOGLOT_LOG": "Level of the log: debug, info, warning or error.",
-        "ISOGLOT_LOG_FORMAT": "Format of the log: text, or json for an object in each line.",
-        "ISOGLOT_SERVE_TOKEN": "Bearer token that requests to `isoglot serve` must send.",
-        "ISOGLOT_SERVE_HOST": "`--host` of `isoglot serve`.",
-        "ISOGLOT_SERVE_PORT": "`--port` of `isoglot serve`.",
-        "ISOGLOT_SERVE_MODEL": "`--model` of `isoglot serve`.",
-        "ISOGLOT_SERVE_EFFORT": "`--effort` of `isoglot serve`.",
-        "ISOGLOT_SERVE_HOSTS": "`--allow-host` of `isoglot serve`, several separated by blanks.",
-        "ISOGLOT_SERVE_ORIGINS": "`--allow-origin` of `isoglot serve`, several separated by blanks.",
-        "ISOGLOT_SERVE_TIMEOUT": "`--timeout` of `isoglot serve`.",
-        "ISOGLOT_SERVE_GRACE": "`--grace` of `isoglot serve`.",
-        "ISOGLOT_SERVE_LOG": "0 for `--no-access-log` of `isoglot serve`.",
-    }
-)
+# What is read below, and by options of `isoglot serve`; docs/environment.md says what for.
+_OF_SERVE = ("TOKEN", "HOST", "PORT", "MODEL", "EFFORT", "HOSTS", "ORIGINS", "TIMEOUT", "GRACE", "LOG")
+_NAMES = ("CACHE", "DATA", "MODEL", "DEVICE", "DEBUG", "LOG", "LOG_FORMAT", *(f"SERVE_{name}" for name in _OF_SERVE))
+VARIABLES = tuple(f"ISOGLOT_{name}" for name in _NAMES)
 
 
 def list_unknown() -> list[str]:
@@ -38,7 +19,7 @@ def list_unknown() -> list[str]:
 
     Not those that Kubernetes sets for a service called isoglot.
     """
-    names = {name for name in os.environ if name.startswith("ISOGLOT_")} - VARIABLES.keys()
+    names = {name for name in os.environ if name.startswith("ISOGLOT_")}.difference(VARIABLES)
     return sorted(name for name in names if not name.removeprefix("ISOGLOT_").startswith(("SERVICE_", "PORT")))
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -22,24 +23,32 @@ _drawing = threading.Lock()  # only one bar at a time, over all threads
 _Bar = TypeVar("_Bar", bound="Bar")
 
 
+@dataclass(eq=False)
 class Bar:
     """Shows work that is counted, inside `with`: a bar of rich or, where none is drawn, a line now and then.
 
-    draw    makes the bar, at the first call of `show` after `wait` seconds
-    write   prints a line, at most one in `every` seconds, if there is no `draw`; None: nothing is shown
+    It is called with (done, total); a smaller count than before starts a new piece of work.
+
+    work      name of the work, at the start of the line
+    unit      what is counted; "bytes" are shown in megabytes
+    is_drawn  draw a bar on `console`; None: a new one on stderr
+    write     prints a line, at most one in `every` seconds, if there is no bar; None: nothing is shown
+    wait      seconds of work before the bar appears
     """
 
-    def __init__(
-        self,
-        draw: Callable[[], Any] | None,
-        write: Callable[[str], None] | None = None,
-        *,
-        wait: float = 0.0,
-        every: float = EVERY,
-    ) -> None:
-        self.draw, self.write, self.wait, self.every = draw, write, wait, every
+    work: str = ""
+    unit: str = ""
+    is_drawn: bool = False
+    console: Any = None
+    write: Report | None = None
+    wait: float = 0.0
+    every: float = EVERY
+
+    def __post_init__(self) -> None:
         self.drawing: Any = None
         self.shown = monotonic()
+        self.first: tuple[float, int] | None = None  # time and count from which the speed is measured
+        self.last = 0
 
     def __enter__(self: _Bar) -> _Bar:
         return self
@@ -48,20 +57,53 @@ class Bar:
         if self.drawing is not None:
             self.drawing.stop()
 
-    def show(self, work: str, done: int, total: int | None, *, line: str, **fields: str) -> None:
-        """Show that `done` of `total` of the work of that name are done; the bar has `fields`, a log has the line."""
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Show that `done` of `total` are done, with the speed and the time that is left."""
         now = monotonic()
-        if self.draw is None:
+        if self.first is None or done < self.last or not done:
+            self.first = now, done  # what an earlier run finished does not count for the speed
+        self.last = done
+        began, before = self.first
+        rate = (done - before) / max(now - began, 1e-9) if done > before else 0.0
+        self.show(done, total, state_line(done, total, rate=rate, unit=self.unit))
+
+    def part(self, work: str, done: int, total: int | None = None) -> None:
+        """The same for work in several parts; a plain line names each part when it starts."""
+        if work != self.work:
+            self.work, self.first = work, None
+            if self.write is not None and not self.is_drawn:
+                self.write(work)
+        self(done, total or None)
+
+    def show(self, done: int, total: int | None, state: str) -> None:
+        """Show the state of the work, of which `done` of `total` are done."""
+        now = monotonic()
+        if not self.is_drawn:
             if self.write is not None and now - self.shown > self.every:
                 self.shown = now
-                self.write(line)
+                self.write(f"{self.work}: {state}")
             return
         if self.drawing is None and now - self.shown >= self.wait:
-            self.drawing = self.draw()
-            self.drawing.add_task(work, total=total, completed=done, **fields)
+            self.drawing = _draw(self.console)
+            self.drawing.add_task(self.work, total=total, completed=done, state=state)
             self.drawing.start()
         if self.drawing is not None:
-            self.drawing.update(self.drawing.task_ids[0], description=work, completed=done, total=total, **fields)
+            task = self.drawing.task_ids[0]
+            self.drawing.update(task, description=self.work, completed=done, total=total, state=state)
+
+
+def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
+    """The amount done, the speed, and the estimated remaining time."""
+    is_size = unit == "bytes"
+
+    def spell(count: float) -> str:
+        return f"{count / 1e6:.1f} MB" if is_size else f"{count:,.0f}"
+
+    amount = f"{spell(done)} of {spell(total)}" if total else spell(done)
+    amount += f" {unit}" if unit and not is_size else ""
+    speed = f", {spell(rate)}/s" if rate else ""
+    eta = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
+    return amount + speed + eta
 
 
 @contextmanager
@@ -76,27 +118,16 @@ def bar(work: str, *, show: bool | None = None, progress: Progress | None = None
         yield progress
         return
     try:
-        with Bar(_make_bar, wait=LONG if show is None else 0.0) as drawn:
+        with Bar(work, is_drawn=True, wait=LONG if show is None else 0.0) as drawn:
 
             def show_and_call(done: int, total: int | None) -> None:
-                drawn.show(work, done, total, line="")
+                drawn(done, total)
                 if progress is not None:
                     progress(done, total)
 
             yield show_and_call
     finally:
         _drawing.release()
-
-
-def lines(work: str, report: Callable[[str], None], *, every: float = EVERY) -> Progress:
-    """A callback that reports a line every few seconds: the progress of the work of that name."""
-    shown = Bar(None, report, every=every)
-
-    def show(done: int, total: int | None) -> None:
-        line = f"{work}: {done / total:.0%} of {total:,}" if total else f"{work}: {done:,}"
-        shown.show(work, done, total, line=line)
-
-    return show
 
 
 @contextmanager
@@ -132,10 +163,12 @@ def is_interactive() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _make_bar() -> Any:
+def _draw(console: Any) -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Drawing
+    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.table import Column
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Drawing(*columns, console=Console(stderr=True))
+    state = TextColumn("{task.fields[state]}", markup=False, table_column=Column(ratio=1, no_wrap=True))
+    columns = TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), state
+    console = console or Console(stderr=True, highlight=False)
+    return Progress(*columns, console=console, transient=True, expand=True)

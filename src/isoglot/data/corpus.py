@@ -31,7 +31,7 @@ import numpy as np
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, RecipeError
 from isoglot.core.plugins import source_of
-from isoglot.core.progress import Report, lines
+from isoglot.core.progress import Bar, Report
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import Again, atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
@@ -264,7 +264,7 @@ class Corpus:
         times = 2 if self.join and not once else 1
         unsampled = [source for source in self.sources if source.mixing.sample and source.name not in self._samples]
         size = sum(source.size() for source in [*self.sources] * times + unsampled)
-        with meter(lines(f"stream {self.name}: {what}, bytes", report), size or None):
+        with meter(Bar(f"stream {self.name}: {what}", unit="bytes", write=report), size or None):
             yield
 
     def texts(self) -> Iterator[str]:

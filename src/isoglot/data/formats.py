@@ -307,6 +307,7 @@ class Format:
     line      writes a row as a line; of a table also the header
     texts     reads the texts of a document
     written   whether pairs and sentences can be written in it
+    unit      what contains a pair, if it is of translations
     """
 
     suffixes: tuple[str, ...]
@@ -314,17 +315,18 @@ class Format:
     line: Callable[[Mapping[str, Any]], str] | None = None
     texts: Callable[[str | Path], Iterator[str]] | None = None
     written: bool = False
+    unit: str = ""
 
 
 FORMATS = {
     "tsv": Format((".tsv",), _tab_cells, lambda row: "\t".join(map(one_line, _texts(row.values()))), written=True),
     "jsonl": Format((".jsonl",), line=_json_line, written=True),
-    "tmx": Format((".tmx",), written=True),
+    "tmx": Format((".tmx",), written=True, unit="unit"),
     "parquet": Format((".parquet",), written=True),
     "csv": Format((".csv",), csv_cells, _csv_line, written=True),
     "xlsx": Format((".xlsx",), _xlsx_cells),
-    "po": Format((".po",)),
-    "xliff": Format((".xlf", ".xliff")),
+    "po": Format((".po",), unit="translation"),
+    "xliff": Format((".xlf", ".xliff"), unit="unit"),
     "docx": Format((".docx",), texts=read_docx),
     "html": Format((".html", ".htm"), texts=read_html),
     "md": Format((".md",), texts=read_markdown),
@@ -334,7 +336,7 @@ SUFFIXES_READ = {suffix: name for name, form in FORMATS.items() for suffix in fo
 SUFFIXES = {suffix: name for suffix, name in SUFFIXES_READ.items() if FORMATS[name].written}
 TABLES = tuple(name for name, form in FORMATS.items() if form.cells)
 DOCUMENTS = tuple(name for name, form in FORMATS.items() if form.texts)
-PAIRS = ("tmx", "po", "xliff")  # files of translations
+PAIRS = tuple(name for name, form in FORMATS.items() if form.unit)
 
 
 def format_of(path: Path, suffixes: Mapping[str, str] = SUFFIXES, *, given: str | None = None, advice: str = "") -> str:

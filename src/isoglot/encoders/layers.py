@@ -27,7 +27,7 @@ from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder, delegate
-from isoglot.encoders.pooling import FIRST_LAYER
+from isoglot.encoders.pooling import POOLINGS, mean
 from isoglot.model import configs, layout, packed
 from isoglot.model.finding import ADAPTER
 
@@ -78,7 +78,7 @@ def read_dense(folder: Path) -> Dense:
 
 
 def read_layer_mean(folder: Path, depth: int) -> str:
-    """`first-last` or `first1-last`, whichever mean of `depth` layers is saved; EncoderError for any other."""
+    """The pooling that is the saved mean of `depth` layers, such as `first-last`; EncoderError for any other."""
     config = configs.read_if_there(folder / "config.json", configs.LayerMean)
     saved = read_weights(folder).get("layer_weights", torch.zeros(0))
     weights, start = saved.flatten().tolist(), config.layer_start
@@ -86,16 +86,17 @@ def read_layer_mean(folder: Path, depth: int) -> str:
     last = config.num_hidden_layers or start + len(weights) - 1
     if last != depth:
         raise EncoderError(f"{folder}: is a mean of {last} layers, and the model has {depth}")
-    for name, first in FIRST_LAYER.items():
-        if sorted(used) == [first, last] and used[first] == used[last]:
+    for name, pooling in POOLINGS.items():
+        layers = {layer % (depth + 1) for layer in pooling.layers}
+        if pooling.function is mean and used.keys() == layers and len({*used.values()}) == 1:
             return name
     raise EncoderError(f"{folder}: only the mean of the first and the last layer is run, not weights {weights}")
 
 
-def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
-    """The module folder that averages layer `first` with the last of `depth` layers."""
+def write_layer_mean(folder: Path, layers: Sequence[int], depth: int, dim: int) -> None:
+    """The module folder that averages these of `depth` layers."""
     weights = torch.zeros(depth + 1)
-    weights[[first, depth]] = 1
+    weights[list(layers)] = 1
     config = {"word_embedding_dimension": dim, "layer_start": 0, "num_hidden_layers": depth}
     layout.write_json(folder / "config.json", config)
     write_weights(folder, {"layer_weights": weights})

@@ -43,7 +43,7 @@ from isoglot.data.files import BUNDLED, read_lines
 from isoglot.data.tokens import Tokens, pack
 from isoglot.encoders import adapters, packing
 from isoglot.encoders.base import Encoder, evaluating
-from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.encoders.pooling import POOLINGS
 from isoglot.model import configs, layout, pieces
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
@@ -221,7 +221,7 @@ class _Traced(nn.Module):
         self.key = "input_ids" if from_ids else "inputs_embeds"
 
     def forward(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        layered = self.pooling in FIRST_LAYER
+        layered = POOLINGS[self.pooling].is_layered
         output = self.run_backbone(**{self.key: words}, attention_mask=mask, output_hidden_states=layered)
         states = output.hidden_states if layered else (output.last_hidden_state,)
         vectors = POOLINGS[self.pooling](states, mask)

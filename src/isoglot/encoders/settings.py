@@ -54,8 +54,7 @@ def _layers(value: Any) -> int | tuple[int, ...] | str:
 
 def _check_pooling(value: Any) -> str:
     if value not in [*POOLINGS]:  # a list, since a value of TOML may have no hash
-        *others, last = map(repr, POOLINGS)
-        raise ValueError(f"Input should be {', '.join(others)} or {last}")
+        raise ValueError(f"must be one of {', '.join(POOLINGS)}")
     return str(value)
 
 

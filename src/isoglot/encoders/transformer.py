@@ -28,7 +28,7 @@ from isoglot.encoders.bert import Bert, Config, compile_layers
 from isoglot.encoders.int8 import quantize
 from isoglot.encoders.layers import Dense, write_layer_mean, write_weights
 from isoglot.encoders.onnx_export import write_onnx
-from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.encoders.pooling import POOLINGS, mean
 from isoglot.encoders.rounding import for_inference
 from isoglot.encoders.switches import attending, quiet
 from isoglot.model import Model, layout
@@ -113,7 +113,7 @@ class TransformerEncoder(Encoder):
         disable_extras(tokenizer.backend_tokenizer)
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
         self.prompts = dict(prompts or {})
-        self.concurrent = pooling not in FIRST_LAYER  # transformers 4 does not guarantee thread safety there
+        self.concurrent = not POOLINGS[pooling].is_layered  # transformers 4 does not guarantee thread safety there
         self.layers = None if layers is None else _keep_layers(backbone, layers)
         if (pooler := getattr(backbone, "pooler", None)) is not None:
             pooler.requires_grad_(False)
@@ -205,7 +205,7 @@ class TransformerEncoder(Encoder):
         """The states (N, T, H) that are pooled, the last ones last, and the mask (N, T)."""
         table = tokens.table or _tensors(tokens, self.pad)
         ids, mask = (part if part is None else send(part, self.device) for part in table)
-        layered = self.pooling in FIRST_LAYER
+        layered = POOLINGS[self.pooling].is_layered
         # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
         with attending(self.device):
             output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
@@ -255,11 +255,11 @@ class TransformerEncoder(Encoder):
             kinds.append((kind, f"{len(kinds)}_{ending}"))
             return folder / kinds[-1][1]
 
-        layered = self.pooling in FIRST_LAYER
-        if layered:
-            depth = int(self.backbone.config.num_hidden_layers)
-            write_layer_mean(add("WeightedLayerPooling", "Layers"), FIRST_LAYER[self.pooling], depth, self.hidden)
-        layout.write_pooling(add("Pooling", "Pooling"), "mean" if layered else self.pooling, self.hidden)
+        pooling, name_of_pooling = POOLINGS[self.pooling], self.pooling
+        if pooling.is_layered and pooling.function is mean:
+            depth, name_of_pooling = int(self.backbone.config.num_hidden_layers), "mean"
+            write_layer_mean(add("WeightedLayerPooling", "Layers"), pooling.layers, depth, self.hidden)
+        layout.write_pooling(add("Pooling", "Pooling"), name_of_pooling, self.hidden)
         for projection in self.projections:
             cast(Dense, projection).save(add("Dense", "Dense"))
         if self.normalizes:
@@ -283,7 +283,7 @@ class TransformerEncoder(Encoder):
         changes = {
             "architectures": [architecture],
             "dtype": str(self.backbone.get_input_embeddings().weight.dtype).removeprefix("torch."),
-            "output_hidden_states": self.pooling in FIRST_LAYER,  # where sentence-transformers looks for it
+            "output_hidden_states": POOLINGS[self.pooling].is_layered,  # where sentence-transformers looks for it
         }
         layout.write_json(folder / "config.json", {**json.loads(config.to_json_string()), **changes})
 

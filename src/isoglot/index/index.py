@@ -601,8 +601,8 @@ class Index:
         .parquet  id, text, language, `vector` (a list of D float32, of length one), and `translation` and
                   `translation_language` if any is known; the metadata name the model (`isoglot.model`,
                   `isoglot.identity`)
-        .tsv, .csv, .jsonl  the same columns without the vectors; in TSV tabs and line ends become spaces
         .tmx      a translation memory: each pair of a sentence and its translation once
+        others    such as .tsv: the same columns without the vectors; in TSV tabs and line ends become spaces
 
         Raises `OutputError` for another suffix, `MissingExtraError` for Parquet without pyarrow.
         """

@@ -32,7 +32,6 @@ from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_moses
-from isoglot.data.readers.translations import read_tmx
 from isoglot.data.readers.tsv import IGNORED, SCORE
 from isoglot.index.store import Sentence
 from isoglot.index.units import identify
@@ -62,12 +61,11 @@ def read_sentences(
 def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Iterator[_Unit]:
     path, codes = _source(source, language)
     form = formats.input_format(path)
-    if form == "tmx":
-        yield from ((group.key, _versions(group.texts, group.langs)) for group in read_tmx(path, keep_ids=True))
-    elif form in formats.PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
-        sides: dict[str, Any] = {"languages": codes} if len(codes) == 2 and form != "xliff" else {}
-        groups = read(form, path, **sides) if form in formats.PAIRS else read_moses(path, **sides)
-        yield from ((None, _versions(group.texts, group.langs)) for group in groups)
+    if form in formats.PAIRS or ("-" in Path(path).suffix and not Path(path).exists()):
+        settings: dict[str, Any] = {"languages": codes} if len(codes) == 2 and form not in ("tmx", "xliff") else {}
+        settings |= {"keep_ids": True} if form == "tmx" else {}
+        groups = read(form, path, **settings) if form in formats.PAIRS else read_moses(path, **settings)
+        yield from ((group.key, _versions(group.texts, group.langs)) for group in groups)
     elif form in formats.TABLES:
         yield from _table(path, codes, columns)
     elif form in ("jsonl", "parquet"):

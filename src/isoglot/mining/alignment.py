@@ -126,7 +126,7 @@ def align(
                 column `text`, or the only one
     device      for a model that is loaded by name
     output      write the alignments to this file too
-    format      output format: tsv, csv, jsonl, tmx, parquet or moses; None: from the suffix
+    format      output format: `FORMATS` or moses; None: from the suffix
     write_ids   write the ids of the sentences with the alignments
     progress    called with (done, total) of the current step
     report      called with one-line messages about the steps

@@ -107,7 +107,7 @@ class PairList(Sequence[PairT]):
     ) -> Path:
         """Write the pairs to a file, as a whole or not at all.
 
-        format     None: by the suffix: .tsv, .csv, .jsonl, .tmx, .parquet; a name like x.de-en is a pair of Moses files
+        format     output format: `FORMATS` or moses; None: by the suffix; a name like x.de-en is a pair of Moses files
         ids        write the ids, or line numbers, of the sentences as well
         languages  for TMX, Moses and JSON lines; None: those of the files, or of the name of a Moses file
 

@@ -139,7 +139,7 @@ class Output:
     """The file that pairs are written to, and the folder from which the same call resumes.
 
     path       file; None: only the work folder is written
-    format     output format: tsv, csv, jsonl, tmx, parquet or moses; None: from the suffix
+    format     output format: `FORMATS` or moses; None: from the suffix
     write_ids  write ids, or line numbers, with the pairs; None: if ids were read
     work       folder for intermediate files, kept: another threshold, margin or format then encodes nothing again;
                None: OUTPUT.work, removed at the end. For mining of files

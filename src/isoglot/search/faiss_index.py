@@ -18,7 +18,13 @@ from isoglot.search.best import Best, Floats, Ids
 from isoglot.search.blocks import load
 from isoglot.search.exact import BUDGET, Neighbours, neighbours, rescore
 
-KINDS = ("ivf", "ivf-pq", "hnsw")
+# FAISS's own name of a kind, for a number of cells and the dimension.
+KINDS: dict[str, Callable[[int, int], str]] = {
+    "ivf": lambda cells, _: f"IVF{cells},Flat",
+    # np: codes in any order, since only a search by Hamming distance needs one
+    "ivf-pq": lambda cells, dim: f"IVF{cells},PQ{max(n for n in range(1, dim // 4 + 2) if dim % n == 0)}x8np",
+    "hnsw": lambda _cells, _dim: "HNSW32,Flat",
+}
 PROBES = 32  # of mining
 CELLS = 64  # that a search of an index looks into, however many there are
 SAMPLE = 1000
@@ -42,12 +48,7 @@ def faiss_module() -> Any:
 def factory(kind: str, rows: int, dim: int) -> str:
     """FAISS's own name of a kind, for a number of rows; anything but one of `KINDS` is taken as such a name."""
     cells = max(1, min(int(4 * math.sqrt(rows)), rows // _TRAINING))
-    if kind == "ivf":
-        return f"IVF{cells},Flat"
-    if kind == "ivf-pq":
-        parts = max(part for part in range(1, dim // 4 + 2) if dim % part == 0)
-        return f"IVF{cells},PQ{parts}x8np"  # np: codes in any order, since only a search by Hamming distance needs one
-    return "HNSW32,Flat" if kind == "hnsw" else kind
+    return KINDS[kind](cells, dim) if kind in KINDS else kind
 
 
 def create(kind: str, rows: int, dim: int) -> Any:

@@ -10,17 +10,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Drawing
-from rich.table import Column
 from rich.text import Text
 
-from isoglot.core.progress import Bar, Progress, clock
+from isoglot.core.progress import Bar, Progress, clock, is_interactive
 from isoglot.data.files import atomic_write, writing
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
@@ -96,18 +92,11 @@ class Display(Bar):
     ) -> None:
         self.progress = progress
         quiet = quiet or logging.getLogger("isoglot").level > logging.INFO  # `isoglot --quiet`
-        self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
-        is_notebook = self.console.is_jupyter and find_spec("ipywidgets") is not None
-        is_drawn = not quiet and (self.console.is_terminal or is_notebook)
-        super().__init__(
-            self._make_bar if is_drawn else None, None if quiet else partial(print, file=sys.stderr, flush=True)
-        )
+        console = console or Console(stderr=True, highlight=False, quiet=quiet)
+        is_drawn = not quiet and (console.is_terminal or is_interactive())
+        write = None if quiet else partial(print, file=sys.stderr, flush=True)
+        super().__init__(is_drawn=is_drawn, console=console, write=write)
         self.shown = 0.0  # the first step is a line too
-
-    def _make_bar(self) -> Drawing:
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
-                   TextColumn("{task.fields[details]}", table_column=Column(ratio=1, no_wrap=True)))  # fmt: skip
-        return Drawing(*columns, console=self.console, transient=True, expand=True)
 
     def report(self, message: str) -> None:
         """Print a message; above the bar, if there is one."""
@@ -117,8 +106,8 @@ class Display(Bar):
         """Show a step."""
         if status.step == status.total:
             self.shown = 0.0  # and the last one
-        line = f"{status.stage} {status.step}/{status.total}  {status.details}"
-        self.show(status.stage, status.step, status.total, line=line, details=status.details)
+        self.work = status.stage
+        self.show(status.step, status.total, f"{status.step}/{status.total}  {status.details}")
         if self.progress is not None:
             self.progress(status.step, status.total)
 

@@ -58,7 +58,7 @@ class SourceSettings(Mixing, _WithOptions):  # in this order, so that more keys 
     """A data set, or files and how to read them; all other keys are options of the reader, such as `languages`."""
 
     set: Name = Field("", description="name of a data set (`isoglot data list`), instead of reader and path")
-    reader: Text = Field("", description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
+    reader: Text = Field("", description="name of a reader, such as tsv; none with `set`")
     path: Name = Field("", description="file, folder or pattern, relative to the recipe, `bundled:` or `data:`")
     name: Text = Field("", description="name in logs; empty: the set or the path")
 

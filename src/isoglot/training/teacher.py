@@ -20,7 +20,7 @@ import torch
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError, RecipeError
-from isoglot.core.progress import Progress, Report, lines
+from isoglot.core.progress import Bar, Progress, Report
 from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, matches
@@ -62,7 +62,7 @@ def teacher_column(
         if not (folder / "rows.npy").exists():
             what = f"teacher {teacher.name}".rstrip()
             report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
-            _compute(encode, corpus, pivot, folder, lines(f"{what}: distinct sentences encoded", report, every=30.0))
+            _compute(encode, corpus, pivot, folder, Bar(what, unit="distinct sentences", write=report, every=30.0))
 
     encode_together(teacher, compute, normalize_embeddings=True, precision=precision)
     return _column(folder, table)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError
 from isoglot.data.files import locate
-from isoglot.data.formats import DOCUMENTS, FORMATS, TABLES, table_cells
+from isoglot.data.formats import DOCUMENTS, FORMATS, PAIRS, TABLES, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Columns, Texts
 from isoglot.evaluation.base import BaseTask, Cells, Details, Encode, Metric, Score, item_set_of, worst
@@ -258,8 +258,7 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     kind = next((kind for kind in kinds if f".{kind}" in suffixes), "folder" if path.is_dir() else "")
     if not kind:
         raise EvaluationError(f"{task}: {path}: only .{', .'.join(kinds)} are read; rename or convert the file")
-    units = {"folder": "line", "parquet": "row", "po": "translation", "tmx": "unit", "xliff": "unit"}
-    unit = units.get(kind)
+    unit = FORMATS[kind].unit if kind in PAIRS else {"folder": "line", "parquet": "row"}.get(kind)
     passed = Counter[str]()
     numbers: Iterator[int] = count(1)
     if kind in TABLES:  # a row of CSV may have several lines, and blank ones before it; the first has the names

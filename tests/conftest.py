@@ -42,6 +42,8 @@ def pytest_configure() -> None:
     slow = [HealthCheck.too_slow]
     settings.register_profile("isoglot", deadline=None, suppress_health_check=slow)  # machines under load
     settings.load_profile("isoglot")
+    # The command line is put together once, for collecting too; that is most of a call that ends in an error.
+    typer.main.get_command = cache(typer.main.get_command)
 
 
 def pytest_collection_finish() -> None:
@@ -197,12 +199,6 @@ def one_thread() -> None:
 def exact_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors of torch are compared to the last digits, on processors with bfloat16 too."""
     monkeypatch.setattr("isoglot.encoders.transformer.TransformerEncoder.keeps_bfloat16", False)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_parser() -> None:
-    """The command line is put together once; that is most of a call that ends in an error."""
-    typer.main.get_command = cache(typer.main.get_command)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ test: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
 slow: $(VENV)/dev $(VENV)/node
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile full
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -40,8 +40,11 @@ def pytest_configure() -> None:
     """Collecting makes millions of objects and no rubbish; looking for it is a quarter of the time."""
     gc.disable()
     slow = [HealthCheck.too_slow]
-    settings.register_profile("isoglot", deadline=None, suppress_health_check=slow)  # machines under load
-    settings.load_profile("isoglot")
+    for name, examples in (("fast", 25), ("full", 200)):  # `make slow` asks for the second
+        settings.register_profile(name, deadline=None, suppress_health_check=slow, max_examples=examples)  # under load
+    settings.load_profile("fast")
+    # The command line is put together once, for collecting too; that is most of a call that ends in an error.
+    typer.main.get_command = cache(typer.main.get_command)
 
 
 def pytest_collection_finish() -> None:
@@ -197,12 +200,6 @@ def one_thread() -> None:
 def exact_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors of torch are compared to the last digits, on processors with bfloat16 too."""
     monkeypatch.setattr("isoglot.encoders.transformer.TransformerEncoder.keeps_bfloat16", False)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_parser() -> None:
-    """The command line is put together once; that is most of a call that ends in an error."""
-    typer.main.get_command = cache(typer.main.get_command)
 
 
 @pytest.fixture

@@ -128,6 +128,7 @@ VERBS = {
 }  # fmt: skip
 
 
+@cache
 def commands(group: click.Command | None = None, before: str = "") -> dict[str, click.Command]:
     """Every verb of the command line, as it is typed."""
     verbs: dict[str, click.Command] = {}

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.core.errors import CorpusError
@@ -48,7 +48,6 @@ def pairs_with_counts(counts):
     st.sampled_from([0, 40, 200]),
     st.booleans(),
 )
-@settings(max_examples=60)
 def test_an_epoch_holds_every_sentence_once(sizes, size, pool, tokens, one_pair):
     groups = toy_groups(sizes, hard=2)
     table = table_of(groups)
@@ -278,7 +277,6 @@ def test_a_cap_limits_an_epoch_and_other_epochs_draw_other_items():
     st.lists(st.sampled_from([None, None, 0.5, 3.0]), min_size=4, max_size=4),
     st.sampled_from([1.0, 2.0, 1e9]),
 )
-@settings(max_examples=60)
 def test_no_mixture_passes_a_cap_and_weights_are_shares(sizes, caps, weights, temperature):
     table = table_of(*(pairs_with_counts({"aaa": size, "aab": 1 + size // 3}) for size in sizes))
     mixing = {f"source{i}": Mixing(weight=weights[i], cap=caps[i]) for i in range(len(sizes))}

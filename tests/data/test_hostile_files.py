@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from packed import tar, zipped
 
@@ -87,7 +87,6 @@ def check(error, start):
 
 
 @pytest.mark.parametrize("name", READERS)
-@settings(max_examples=60)
 @given(content=BYTES)
 def test_any_bytes_are_read_or_refused(tmp_path_factory, name, content):
     path = tmp_path_factory.mktemp("any") / NAMES.get(name, "a.tsv")
@@ -149,7 +148,6 @@ def test_other_encodings_are_refused(tmp_path, encoding, reader):
     check(caught.value, f"{path}:1: ")
 
 
-@settings(max_examples=150)
 @given(
     encoding=st.one_of(
         st.text(st.characters(exclude_categories=["Cs"]), max_size=15),

@@ -105,8 +105,15 @@ def test_files_of_the_user_are_no_parts_of_a_killed_import(tmp_path, name):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="forks are of POSIX systems")
-@pytest.mark.parametrize("by", [None, KeyboardInterrupt()], ids=["killed", "Ctrl-C"])
-@pytest.mark.parametrize("again", [False, True], ids=["first", "second"])
+@pytest.mark.parametrize(
+    ("by", "again"),
+    [
+        pytest.param(None, False, id="killed-first"),
+        pytest.param(None, True, id="killed-second", marks=pytest.mark.slow),
+        pytest.param(KeyboardInterrupt(), False, id="Ctrl-C-first", marks=pytest.mark.slow),
+        pytest.param(KeyboardInterrupt(), True, id="Ctrl-C-second"),
+    ],
+)
 def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_call(tmp_path, by, again):
     write_pairs(tmp_path / "raw", "deu", "fra")
 

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.core.errors import CorpusError, OutputError
@@ -50,7 +50,6 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
 @given(steps=STEPS)
 def test_appends_cuts_kills_and_reopenings_never_give_a_wrong_row(tmp_path_factory, steps):
     """No two rows that are ever written are equal, and only what was cut off may be missing."""
@@ -84,7 +83,6 @@ def test_appends_cuts_kills_and_reopenings_never_give_a_wrong_row(tmp_path_facto
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 7), journal=st.booleans())
 def test_a_flipped_bit_ends_the_rows_that_count(tmp_path_factory, at, bit, journal):
     path = tmp_path_factory.mktemp("rows") / "rows.npy"
@@ -207,7 +205,6 @@ def test_only_what_is_missing_is_computed(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @given(cuts=st.lists(st.tuples(st.booleans(), SHARE), max_size=4), seed=st.integers(0, 99))
 def test_a_store_that_was_cut_finds_the_right_vectors_or_none(tmp_path_factory, cuts, seed):
     folder = tmp_path_factory.mktemp("store")

@@ -85,6 +85,7 @@ def test_an_encoder_is_exported_once_for_its_weights(exports, own_cache, caplog)
     assert len(list((own_cache / "int8").iterdir())) == 2
 
 
+@pytest.mark.slow
 @onnx
 def test_settings_are_those_of_the_call_and_not_of_the_export(exports):
     encoder = build_transformer()
@@ -118,6 +119,7 @@ def test_threads_export_once(exports):
         np.testing.assert_array_equal(rows[0], other)
 
 
+@pytest.mark.slow
 @onnx
 def test_a_cache_that_cannot_be_written_is_no_fault(own_cache):
     own_cache.write_text("a file")

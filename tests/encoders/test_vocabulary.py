@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -348,7 +348,6 @@ def trimmed(tokenizer, texts, **choices):
     return cut(state, {old: new for new, old in enumerate(kept)}), kept
 
 
-@settings(max_examples=200)
 @given(st.one_of(unigrams(), word_pieces(), byte_pairs()), TEXTS, st.booleans())
 def test_covered_text_is_cut_as_before(tokenizer, texts, characters):
     small, kept = trimmed(tokenizer, texts, keep_characters=characters)
@@ -361,7 +360,6 @@ def test_covered_text_is_cut_as_before(tokenizer, texts, characters):
         assert after.tokens == before.tokens
 
 
-@settings(max_examples=100)
 @given(st.one_of(unigrams(), word_pieces(), byte_pairs()), TEXTS, TEXTS)
 def test_characters_that_are_kept_are_never_unknown(tokenizer, texts, unseen):
     small, _ = trimmed(tokenizer, texts, keep_characters=True)

@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.core.errors import EvaluationError
@@ -67,7 +67,6 @@ def test_results_without_settings_and_items_are_one_file(tmp_path):
 cells = st.integers(0, 1) | st.floats(-4, 4, width=32)
 
 
-@settings(max_examples=40)  # each example waits for the disk
 @given(
     lists_of_scores,
     names,

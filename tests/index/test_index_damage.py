@@ -67,7 +67,7 @@ def use(folder, output):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_page_is_one_error(whole, tmp_path_factory, data):
     pytest.importorskip("pyarrow")
@@ -176,7 +176,6 @@ def test_an_analyzed_index_opens(copy, tmp_path):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @given(header=st.binary(min_size=1, max_size=118))
 def test_any_header_of_a_shard_is_one_error_or_the_same_vectors(tmp_path_factory, header):
     folder = tmp_path_factory.mktemp("i")

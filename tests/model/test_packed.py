@@ -6,7 +6,7 @@ import lzma
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -28,7 +28,6 @@ def restored(values, bits):
     return torch.from_numpy(packed.dequantize(integers.numpy(), scales.numpy(), unit, values.shape[-1]))
 
 
-@settings(max_examples=60)
 @given(
     bits=st.sampled_from([8, 4]),
     rows=st.integers(0, 5),

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, normalizers
 
@@ -45,7 +45,6 @@ def check(tokenizer, texts, max_length=512):
     assert found.ids.dtype == found.lengths.dtype == np.int64
 
 
-@settings(max_examples=150)
 @given(texts=TEXTS, max_length=st.sampled_from([1, 3, 512]))
 def test_ids_equal_those_of_the_tokenizer(tokenizer, texts, max_length):
     check(tokenizer, ["".join(part for pair in text for part in pair) for text in texts], max_length)

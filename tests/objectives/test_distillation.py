@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rows import batches, rows_of
 
@@ -23,7 +23,6 @@ def taught(case):
 
 
 @given(batches(), st.sampled_from(["raw", "unit"]), st.sampled_from(["skipped", "taught"]))
-@settings(max_examples=60)
 def test_agrees_with_the_loops(case, student, singles):
     rows, smallest = taught(case), 1 if singles == "taught" else 2
     loss = Distillation(student=student, singles=singles)(*case)["distillation"]
@@ -31,7 +30,6 @@ def test_agrees_with_the_loops(case, student, singles):
 
 
 @given(batches(), st.sampled_from([("aab",), ("aac", "aaa"), ("aaa", "aab", "aac")]))
-@settings(max_examples=40)
 def test_the_source_is_the_sentence_in_the_most_trusted_language(case, priority):
     rows = taught(case)
     for row, lang in zip(rows, case[1].lang.tolist(), strict=True):

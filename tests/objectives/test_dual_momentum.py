@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rows import batches, rows_of
 
@@ -33,7 +33,6 @@ def filled(queue, width, generator, **options):
 
 
 @given(batches(), st.sampled_from(["on", "off"]), st.integers(1, 9))
-@settings(max_examples=80)
 def test_agrees_with_the_loops(case, in_batch, queue):
     vectors, batch = case
     generator = torch.Generator().manual_seed(queue)

@@ -6,7 +6,7 @@ import logging
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rows import batches, rows_of
 from safetensors.torch import load_file
@@ -60,7 +60,6 @@ def value(term, vectors, batch):
     st.sampled_from(["kept", "dropped"]),
     st.booleans(),
 )
-@settings(max_examples=120)
 def test_agrees_with_the_loops(case, temperature, weight, projection, duplicates, without):
     vectors, batch = case
     batch.extras["entity"] -= int(without)  # some groups have no entity then

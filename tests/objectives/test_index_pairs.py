@@ -1,7 +1,7 @@
 """Index pairs against comparing all with all."""
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.objectives.kernel import filter_pairs, matches, same_meaning, slice_pairs, slot_pairs, union
@@ -14,7 +14,6 @@ def listed(pairs):
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=60)
 def test_matches_are_all_pairs_of_equal_values(left, right):
     found = listed(matches(left, right))
     assert sorted(found) == [(i, j) for i, a in enumerate(left) for j, b in enumerate(right) if a == b]
@@ -22,7 +21,6 @@ def test_matches_are_all_pairs_of_equal_values(left, right):
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 2)), unique=True, max_size=14))
-@settings(max_examples=60)
 def test_couples_are_slots_0_and_1_of_a_group_in_the_order_of_groups(rows):
     group, slot = (torch.tensor(column, dtype=torch.long) for column in (zip(*rows, strict=True) if rows else ([], [])))
     places = {row: number for number, row in enumerate(rows)}
@@ -31,7 +29,6 @@ def test_couples_are_slots_0_and_1_of_a_group_in_the_order_of_groups(rows):
 
 
 @given(NUMBERS, NUMBERS, st.integers(0, 12), st.integers(0, 12))
-@settings(max_examples=60)
 def test_pairs_of_a_block_of_rows_and_of_two_halves(left, right, start, stop):
     pairs = matches(left, right)
     block = slice(min(start, stop), max(start, stop))
@@ -42,7 +39,6 @@ def test_pairs_of_a_block_of_rows_and_of_two_halves(left, right, start, stop):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(-1, 2)), max_size=10))
-@settings(max_examples=60)
 def test_equal_meanings_of_other_groups_but_for_hard_negatives(rows):
     group, key, slot = (
         torch.tensor(column, dtype=torch.long) for column in (zip(*rows, strict=True) if rows else ([], [], []))

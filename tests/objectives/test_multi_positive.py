@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rows import batches, rows_of
 
@@ -23,7 +23,6 @@ def value(vectors, batch, **options):
     st.sampled_from(["batch", "non-anchors"]),
     st.sampled_from(["shared", "own"]),
 )
-@settings(max_examples=120)
 def test_agrees_with_the_loops(case, rescale, anchors, candidates, hard):
     vectors, batch = case
     options = {"rescale": rescale, "anchors": anchors, "candidates": candidates, "hard_negatives": hard}

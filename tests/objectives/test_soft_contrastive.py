@@ -43,7 +43,6 @@ def assert_agrees(objective, vectors, batch, *settings):
     st.sampled_from(["off", "paper", "code"]),
     st.sampled_from([(0.1, 0.1), (0.3, 0.05), (1.0, 0.5)]),
 )
-@settings(max_examples=60)
 def test_agrees_with_the_loops(case, labels, order, tcm, temperatures):
     vectors, batch = case
     warm, cold = temperatures

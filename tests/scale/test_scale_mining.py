@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ray_workers import descendants
 from search_loops import assert_same
@@ -41,7 +41,6 @@ def test_blocks_equal_one_search(make, n, m):
     assert_same(neighbours_shards(x, y, 4, block=TILE), expected)
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 6), st.integers(1, 5), st.lists(st.integers(1, 7), min_size=1, max_size=5), st.randoms())
 def test_merging_equals_sorting_everything(rows, k, sizes, random):
     """The oracle: all scores of a row sorted by score, then by id."""

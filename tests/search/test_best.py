@@ -1,7 +1,7 @@
 """The running top k takes tables in turn and gives what one sort of everything gives."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.search.best import LOWEST, Best
@@ -18,7 +18,6 @@ def feed(best, tables, group):
         first += width
 
 
-@settings(max_examples=60)
 @given(
     st.integers(1, 40),
     st.sampled_from([1, 4, 8]),

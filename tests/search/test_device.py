@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_loops import assert_same, whole
 
@@ -36,7 +36,6 @@ def small(monkeypatch):
     monkeypatch.setattr(device, "STRIPE", 200 * 6)
 
 
-@settings(max_examples=60)
 @given(
     st.integers(1, 150), st.integers(1, 150), st.integers(1, 5), st.integers(1, 50), st.sampled_from([32, 64]),
     st.sampled_from([1, 500]), st.integers(0, 2**32 - 1),

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_loops import assert_same, cosine, dot, top, whole
 
@@ -28,7 +28,6 @@ def check(x, y, k, **options):
             np.testing.assert_array_equal(ids, [[place for _, place in row] for row in expected])
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 70), st.integers(1, 70), st.integers(1, 5), st.integers(1, 50), st.integers(0, 2**32 - 1))
 def test_equals_the_loop(n, m, dim, k, seed):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from search_loops import cosine, margin, top
 from search_loops import mine as mine_in_loops
@@ -10,7 +10,6 @@ from search_loops import mine as mine_in_loops
 from isoglot.search.pairs import DIRECTIONS, MARGINS, hard_negatives, mine
 
 
-@settings(max_examples=60)
 @given(
     st.integers(1, 25),
     st.integers(1, 25),
@@ -85,7 +84,6 @@ def paraphrases(x, k, kind, direction):
     return kept
 
 
-@settings(max_examples=60)
 @given(
     st.integers(2, 20),
     st.integers(1, 5),
@@ -122,7 +120,6 @@ def negatives(x, y, gold, count):
     return [[j for _, j in row if (i, j) not in known][:count] for i, row in enumerate(ranked)]
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 20), st.integers(1, 4), st.integers(0, 15), st.integers(0, 2**32 - 1))
 def test_hard_negatives_equal_the_loop(n, m, count, pairs, seed):
     """Rows along few directions, so that ties abound; sources with no, one and several translations."""

@@ -205,7 +205,7 @@ OBJECTS = st.dictionaries(st.sampled_from(KEYS), JSON)
 BODIES = st.binary() | (JSON | OBJECTS).map(lambda found: json.dumps(found).encode())
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=BODIES, path=st.sampled_from(["/search", "/v1/embeddings"]))
 def test_any_body_gets_an_answer_that_is_not_a_fault(server, connection, body, path):
     connection.request("POST", path, body)

@@ -226,7 +226,7 @@ def test_requests_that_wait_for_answers_are_not_read_without_end(slow, encoder):
         assert len(busy.pipeline) * len(request) <= 1 << 18
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200), start=st.sampled_from([b"", b"GET ", HEAD, HEAD + b"Content-Length: 9\r\n\r\n"]))
 def test_random_bytes_on_the_wire(server, data, start):
     with connect(server) as connection:

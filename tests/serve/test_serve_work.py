@@ -4,7 +4,7 @@ import threading
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("uvicorn")
@@ -127,7 +127,6 @@ def test_cancelled_jobs_are_dropped_and_closing_cancels(worker):
     assert submit(worker, work, ["again"]).result(20) == ["AGAIN"]
 
 
-@settings(max_examples=40)
 @given(jobs=st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=9), max_size=9), kinds=st.integers(1, 3))
 def test_every_item_is_worked_on_once(jobs, kinds):
     seen = [[] for _ in range(kinds)]

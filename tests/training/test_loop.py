@@ -271,7 +271,7 @@ def write_stages(project, *each):
     (project / "tiny.toml").write_text(text.replace("[optimizer]\nlr = 0.05\n", ""))
 
 
-@pytest.mark.parametrize("stop", [6, 9, 11])
+@pytest.mark.parametrize("stop", [pytest.param(6, marks=pytest.mark.slow), 9, pytest.param(11, marks=pytest.mark.slow)])
 def test_patience_ends_its_stage_alone(project, stop):
     """Stopped before the evaluation that ends the first stage, after it, and after a checkpoint of the last stage."""
     write_stages(project, ("first", 8, "true", 1e-20), ("between", 9, "false", 1e-20), ("main", 12, "true", 0.05))

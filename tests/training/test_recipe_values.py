@@ -8,7 +8,7 @@ import math
 from contextlib import suppress
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from isoglot import objectives
@@ -85,7 +85,6 @@ def finite(value):
     return not isinstance(value, float) or math.isfinite(value)
 
 
-@settings(max_examples=150)
 @given(place=st.sampled_from(PLACES), value=values)
 @example(place=("demo/pairs", ("streams", 0, "objectives", 0, "temperature")), value=1e-300)
 def test_any_value_anywhere_validates_or_is_a_recipe_error(place, value):
@@ -163,7 +162,6 @@ words = st.text(alphabet="abstreamoizlr01.=-_\"[]{}', \n\0é", max_size=30)
 PATHS = ["streams.-1.name", "a..b", "streams.999999999.x", "streams.０.name", ".", "", "optimizer.", "name.x", "folder"]
 
 
-@settings(max_examples=150)
 @given(
     path=st.sampled_from([*PATHS, *SETTINGS]) | words,
     word=words | st.sampled_from(["nan", "1e400", "1\nx=2", "[" * 9999]),

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wiki_dumps import names
 
@@ -51,7 +51,6 @@ def parser_steps(text, most):
 
 
 @given(st.lists(st.lists(st.sampled_from(MARKS), min_size=1, max_size=4).map("".join), min_size=1, max_size=3))
-@settings(max_examples=40)
 def test_the_estimate_bounds_the_steps_of_the_parser(units):
     text = "".join(unit * (400 // len(units) // len(unit)) for unit in units)
     scan = Scan(text)

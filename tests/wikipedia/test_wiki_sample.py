@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.wikipedia import sample
@@ -16,7 +16,6 @@ from oracle import hard_negatives_allowed, sample_of_instances
     st.integers(1, 8),
     st.integers(0, 5),
 )
-@settings(max_examples=100)
 def test_cutting_back_on_the_way_changes_nothing(instances, size, share, slack):
     before, sample._SLACK = sample._SLACK, slack
     try:
@@ -51,7 +50,6 @@ TYPED = st.dictionaries(
 
 
 @given(TYPED, st.sets(st.sampled_from(ENTITIES)), st.integers(0, 5), st.integers(1, 12))
-@settings(max_examples=100)
 def test_the_rule(types, linked, seed, size):
     of_type = members(types)
     for entity in ENTITIES:

@@ -1,7 +1,7 @@
 """Paragraphs, links and sentences of wikitext: what is shown and left out, where links lie, where sentences end."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wiki_dumps import names
 
@@ -90,7 +90,6 @@ PIECES = st.one_of(
 
 
 @given(st.lists(PIECES, max_size=12))
-@settings(max_examples=80)
 def test_offsets_are_true_whatever_stands_between(pieces):
     found = read(" ".join(piece for piece, _ in pieces), names())[0]
     surfaces = [p.text[link.start : link.end] for p in found for link in p.links]
@@ -147,7 +146,6 @@ def test_each_link_lies_in_its_sentence(wiki, text, found):
         max_size=14,
     )
 )
-@settings(max_examples=100)
 def test_nothing_is_lost_but_spaces_and_separators(pieces):
     whole = paragraph(" ".join(pieces))
     found = list(split(whole, "en"))

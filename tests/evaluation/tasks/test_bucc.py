@@ -120,7 +120,6 @@ def expected(name, dev, test, vector, *, exact):
 @pytest.mark.parametrize(
     "name", [min(PROTOCOLS), *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(PROTOCOLS)[1:])]
 )
-@settings(max_examples=40)
 @given(dev=splits(), test=splits(), seed=st.integers(0, 10_000))
 def test_equals_the_protocol_in_loops(tmp_path_factory, name, vectors, dev, test, seed):
     folder, vector = tmp_path_factory.mktemp("b"), vectors(seed)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import value
 from cases_clustering import short_text_data, tnews_data
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.evaluation.tasks.clustering import CLUSTERING, RESTARTS, SEEDS, compare, kmeans, score
@@ -56,7 +56,6 @@ def v_measure(gold, clusters):
     return 2 * homogeneity * completeness / both if both else 0.0
 
 
-@settings(max_examples=60)
 @given(partitions)
 def test_measures_equal_loops_and_brute_force(pair):
     gold, clusters = pair

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import isoglot
-from isoglot.encoders.pooling import POOLINGS, mean
+from isoglot.encoders.pooling import POOLINGS, Pooling, mean
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import function
 from isoglot.evaluation.scores import read_results
@@ -60,7 +60,7 @@ def prompting(data: Path) -> Iterator[str]:
         kept[:, 1 : 1 + taken] = 0
         return mean(states, kept)
 
-    POOLINGS["text-alone"] = text_alone
+    POOLINGS["text-alone"] = Pooling(text_alone)
     for prompt, pooling in (("", "mean"), (PROMPT, "mean"), (PROMPT, "text-alone")):
         encoder.prompt, encoder.pooling = prompt, pooling
         scores = isoglot.evaluate(encoder, ["tatoeba"], data=data, languages=LANGUAGES)

@@ -134,8 +134,7 @@ def judge(
     counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, because there is nothing
                to compare them with), by pair of languages; of groups of one sentence by its language
 
-    Raises `ValueError` for an unknown margin, for "absolute" without a threshold, and
-    for a k below 1 or a block below 2.
+    Raises `ValueError` for an unknown margin, for "absolute" without a threshold, for a k below 1 or a block below 2.
     """
     if threshold is None and margin not in THRESHOLDS:
         raise ValueError(f"margin {margin!r} has no default threshold; pass one, such as threshold=0.6")

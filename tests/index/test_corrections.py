@@ -158,13 +158,13 @@ def test_an_approximate_index_finds_others_where_many_are_deleted(tmp_path, kind
         assert [hit.row for hit in left] == expected
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw", "IVF64,PQ4"])
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "IVF64,PQ4x4"])
 def test_a_reader_and_another_writer_see_what_is_compacted(tmp_path, kind, monkeypatch):
     """A structure that can't be trained with what is left stays as it is."""
     monkeypatch.setattr(index, "_WASTE", 10)
     with make(tmp_path / "i", 300, kind) as writer, Index.open(tmp_path / "i") as reader:
         writer.delete([f"s{row}" for row in range(260)])
-        is_compact = kind != "IVF64,PQ4"
+        is_compact = kind != "IVF64,PQ4x4"
         assert writer._view.files.rows == (40 if is_compact else 300)
         assert (tmp_path / "i" / "vectors.npy").exists() != is_compact
         for one in (reader, writer):

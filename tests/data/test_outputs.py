@@ -101,6 +101,7 @@ def test_temporary_files_of_living_writers_and_other_targets_stay(tmp_path):
     assert (tmp_path / "a").read_text() == "first"
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_all_of_a_finished_work_folder_or_nothing(tmp_path):
     """What a pass marks as complete is complete, also for a later run that finds it."""
     names, end = {f"files/pass/{name}" for name in ("0", "1", "complete")}, tmp_path / "end"

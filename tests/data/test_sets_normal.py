@@ -111,7 +111,7 @@ def test_files_of_the_user_are_no_parts_of_a_killed_import(tmp_path, name):
         pytest.param(None, False, id="killed-first"),
         pytest.param(None, True, id="killed-second", marks=pytest.mark.slow),
         pytest.param(KeyboardInterrupt(), False, id="Ctrl-C-first", marks=pytest.mark.slow),
-        pytest.param(KeyboardInterrupt(), True, id="Ctrl-C-second"),
+        pytest.param(KeyboardInterrupt(), True, id="Ctrl-C-second", marks=pytest.mark.slow),
     ],
 )
 def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_call(tmp_path, by, again):

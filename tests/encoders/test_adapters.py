@@ -87,6 +87,7 @@ def test_layers_that_the_backbone_lacks_are_refused(layers, toy_transformer):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.slow
 def test_the_saved_model_is_an_ordinary_one_with_the_same_vectors(family, toy_transformer, tmp_path):
     encoder = moved(toy_transformer(family=family, adapter=RANK, prompt="query: "))
     loaded = save_and_open(encoder, tmp_path / "model", atol=1e-5)

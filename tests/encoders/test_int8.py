@@ -70,6 +70,7 @@ def exports(monkeypatch):
 
 
 @onnx
+@pytest.mark.slow
 def test_an_encoder_is_exported_once_for_its_weights(exports, own_cache, caplog):
     encoder = build_transformer()
     with caplog.at_level("INFO", logger="isoglot"):
@@ -99,6 +100,7 @@ def test_settings_are_those_of_the_call_and_not_of_the_export(exports):
 
 
 @onnx
+@pytest.mark.slow
 def test_another_process_finds_the_export_in_the_cache(exports, own_cache):
     first = encode(build_transformer(), SENTENCES, precision="int8")
     np.testing.assert_array_equal(encode(build_transformer(), SENTENCES, precision="int8"), first)

@@ -83,6 +83,7 @@ def test_in_float32_vectors_states_and_weights_are_those_of_torch(build, family,
 @pytest.mark.parametrize(
     ("words", "family"), each(["int8", "int4"], {("int8", "bert"), ("int8", "mpnet"), ("int4", "own bert")})
 )
+@pytest.mark.slow
 def test_rounded_weights_are_read_as_the_graph_computes_with_them(build, family, words, tmp_path):
     """And a row does not depend on its batch."""
     encoder = build(family)
@@ -108,6 +109,7 @@ def test_rounded_weights_are_read_as_the_graph_computes_with_them(build, family,
 
 
 @pytest.mark.parametrize("block", [16, 32, 64])
+@pytest.mark.slow
 def test_a_table_on_a_grid_of_four_bits_is_kept(block, tmp_path):
     encoder = build_transformer()
     table = encoder.backbone.get_input_embeddings().weight
@@ -125,6 +127,7 @@ def test_a_table_on_a_grid_of_four_bits_is_kept(block, tmp_path):
 @pytest.mark.parametrize(
     ("frequent", "family"), each([1, 40, 10_000], {(1, "own bert"), (40, "mpnet"), (10_000, "bert")})
 )
+@pytest.mark.slow
 def test_rows_of_rare_words_are_looked_up_by_their_centroids(build, family, frequent, tmp_path):
     pytest.importorskip("faiss", reason="needs the extra `faiss`")
     encoder = build(family)
@@ -296,6 +299,7 @@ def test_a_folder_with_a_backbone_of_transformers_opens(build, family, tmp_path)
     np.testing.assert_allclose(load(tmp_path / "model").encode(SENTENCES), encoder.encode(SENTENCES), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_equal_encoders_are_equal_files(tmp_path):
     for place in ("a", "b"):
         build_transformer(dim=8).save(tmp_path / place, name="toy", weights="onnx")

@@ -33,6 +33,7 @@ def test_vectors_are_the_backbones(family, kind, toy_transformer):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "first-last", "first1-last"])  # which both have
+@pytest.mark.slow
 def test_a_saved_model_is_the_same_here_and_in_sentence_transformers(family, pooling, toy_transformer, tmp_path):
     settings = {"pooling": pooling, "prompt": "query: ", "max_length": 20, "normalizes": True}
     dense = [Dense(16, 5, bias=False, activation="Identity"), Dense(5, 6, activation="GELU")]

@@ -109,6 +109,7 @@ def test_a_run_drives_the_copies_apart_and_lowers_the_loss(project):
     assert encode(load(outcome.model), TEXTS).shape == (4, 16)
 
 
+@pytest.mark.slow
 def test_the_copy_with_the_better_dev_score_is_kept(project, monkeypatch):
     """Scores that rise from call to call, so that the second copy is always the better one."""
     asked = []

@@ -58,6 +58,7 @@ def build(family: str, kind: str) -> Encoder:
 
 @pytest.mark.parametrize("family, kind", ENCODERS)
 @pytest.mark.parametrize("characters", [True, False])
+@pytest.mark.slow
 def test_vectors_of_the_corpus_are_the_same_bits(family, kind, characters, tmp_path):
     encoder = build(family, kind)
     before = encode(encoder, CORPUS)

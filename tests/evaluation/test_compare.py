@@ -142,6 +142,7 @@ def test_subsets_with_units_and_without_are_not_joined_in_their_average():
     assert low < high
 
 
+@pytest.mark.slow
 def test_of_hundreds_of_subsets_the_averages_are_compared():
     """Directions of 15 languages: 210. The targets take their place, in the tally and in the correction."""
     rng, names, systems = np.random.default_rng(14), [f"l{i}" for i in range(15)], []

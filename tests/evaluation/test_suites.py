@@ -100,6 +100,7 @@ def all_of_tatoeba(tmp_path_factory):
         ("xnli", lambda folder: xnli_data(folder, TASKS["xnli"].lists["xtreme-15"], premises=10)),
     ],
 )
+@pytest.mark.slow
 def test_a_task_gives_its_averages_where_all_subsets_are_there(tmp_path, all_of_tatoeba, task, write, monkeypatch):
     monkeypatch.setattr(classification, "undersample", lambda labels: undersample(labels)[:1])
     if write:

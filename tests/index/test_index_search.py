@@ -129,6 +129,7 @@ IVF_KINDS = ["IVF8,Flat", "ivf-pq", "IVF8,SQ8", "PCA4,IVF8,Flat", "IVF1,Flat", "
 
 
 @pytest.mark.parametrize("kind", IVF_KINDS)
+@pytest.mark.slow
 def test_merged_parts_equal_what_faiss_adds_at_once(tmp_path, kind, monkeypatch):
     """In one file or in memory, in parts or not, and grown by an addition: the same lists in the same order."""
     from faiss.contrib.inspect_tools import get_invlist
@@ -189,6 +190,7 @@ def test_a_killed_structure_is_resumed_by_its_parts(tmp_path, monkeypatch):
     index.close()
 
 
+@pytest.mark.slow
 def test_the_recall_of_a_structure_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(faiss_index, "CELLS", 4)
     vectors = unit(2000)

@@ -30,6 +30,7 @@ ENGINES = [("saved", "torch"), ("exported", "torch"), ("exported", "onnx")]
 
 @pytest.mark.parametrize("searching", ENGINES, ids="-".join)
 @pytest.mark.parametrize("building", ENGINES, ids="-".join)
+@pytest.mark.slow
 def test_an_index_of_one_engine_is_searched_by_the_others(opened, tmp_path, building, searching):
     Index.build(opened(*building), TEXTS, folder=tmp_path / "index").close()
     with Index.open(tmp_path / "index", opened(*searching)) as index:

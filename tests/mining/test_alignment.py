@@ -112,6 +112,7 @@ def long_document(count, rng):
     return runs, gold
 
 
+@pytest.mark.slow
 def test_long_documents_are_aligned_within_the_band():
     (x, y), gold = long_document(3000, np.random.default_rng(0))
     path, scores = align_runs(x, y, most=4, skip=0.6, width=10)

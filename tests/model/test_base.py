@@ -64,6 +64,7 @@ def test_settings_that_were_changed_are_saved(without_torch, tmp_path):
     assert copy.prompts["query"] == "b: "
 
 
+@pytest.mark.slow
 def test_a_model_saved_over_one_that_is_open_is_not_taken_for_it(without_torch, tmp_path):
     model, replace = without_torch
     vectors, identity = model.encode(SENTENCES), model.identity()

@@ -286,6 +286,7 @@ def test_chunks_are_computed_at_once(threads):
     assert encode(encoder, TEXTS, batch_tokens=30).shape == (len(TEXTS), encoder.dim)
 
 
+@pytest.mark.slow
 def test_a_chunk_that_comes_alone_has_all_threads_and_so_has_an_encoder_of_one_thread(threads):
     threads(2)
     encoder = build_transformer(pooling="mean")
@@ -476,7 +477,7 @@ def together(encoder, count, settings):
         return list(pool.map(work, PROMPTS[:count]))
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
@@ -486,6 +487,7 @@ def together(encoder, count, settings):
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value) or "plain",
 )
+@pytest.mark.slow
 def test_each_thread_has_its_own_prompt(kind, settings, count):
     encoder = ENCODERS[kind]()
     before, expected = state(encoder), [encode(encoder, TEXTS, prompt=prompt, **settings) for prompt in PROMPTS]
@@ -497,6 +499,7 @@ def test_each_thread_has_its_own_prompt(kind, settings, count):
 
 
 @pytest.mark.skipif(not ONNX, reason="needs the extra `onnx`")
+@pytest.mark.slow
 def test_threads_in_int8_beside_one_in_float():
     encoder = build_transformer(prompt="own: ").train()
     before, plain = state(encoder), encode(encoder, TEXTS)
@@ -511,6 +514,7 @@ def test_threads_in_int8_beside_one_in_float():
     assert encoder.backbone.config._attn_implementation != "eager"
 
 
+@pytest.mark.slow
 def test_threads_of_torch_are_as_they_were():
     encoder = build_transformer().eval()
     torch.set_num_threads(2)

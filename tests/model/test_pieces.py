@@ -77,6 +77,7 @@ def test_sequences_of_the_table_are_left_to_the_other_step():
             assert _SEQUENCE.search("".join(chr(int(part, 16)) for part in parts)), hex(code)
 
 
+@pytest.mark.slow
 def test_other_properties_are_those_of_the_tokenizer(both, tmp_path):
     pieces, tokenizer = both
     assert len(pieces) == tokenizer.get_vocab_size()
@@ -93,6 +94,7 @@ def test_other_properties_are_those_of_the_tokenizer(both, tmp_path):
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.slow
 def test_vectors_do_not_depend_on_which_one_tokenises(model, monkeypatch):
     folder = packaged.get(model)
     with_pieces = isoglot.load(folder)
@@ -105,6 +107,7 @@ def test_vectors_do_not_depend_on_which_one_tokenises(model, monkeypatch):
     assert with_pieces.identity() == without.identity()
 
 
+@pytest.mark.slow
 def test_tokenizers_with_other_steps_are_left_alone(both, tmp_path):
     pieces, _ = both
     state = packed.read_description(pieces.folder)

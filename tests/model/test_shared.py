@@ -54,6 +54,7 @@ def test_a_completed_model_is_the_whole_one(models):
     assert not (model.folder / FILE).exists()
 
 
+@pytest.mark.slow
 def test_an_expanded_folder_and_the_completed_one_are_two(models):
     from isoglot.encoders.loading import expand
 
@@ -65,6 +66,7 @@ def test_an_expanded_folder_and_the_completed_one_are_two(models):
     )
 
 
+@pytest.mark.slow
 def test_it_is_completed_once_and_again_when_a_part_is_another(models):
     folder = isoglot.load("small").folder
     before = (folder / layout.GRAPH).stat().st_mtime_ns
@@ -80,6 +82,7 @@ def test_it_is_completed_once_and_again_when_a_part_is_another(models):
     ("name", "content"),
     [("large/" + layout.GRAPH, b"\x3a\x05abc"), ("large/" + layout.GRAPH, b""), (f"small/{FILE}", b'{"model": 3}')],
 )
+@pytest.mark.slow
 def test_a_damaged_part_is_named(models, name, content):
     (models / name).write_bytes(content)
     with pytest.raises(EncoderError, match=rf"models/{name}"):

@@ -189,6 +189,7 @@ def make_shards(model, folder, count, numbers=None, sentences=TEXTS, **settings)
 
 
 @pytest.mark.parametrize(("kind", "count"), [(None, 1), ("flat", 3), ("IVF2,Flat", 2), ("IVF2,PQ4x2np", 11)])
+@pytest.mark.slow
 def test_merged_shards_are_the_index_made_at_once(model, tmp_path, kind, count):
     if kind not in (None, "flat"):
         pytest.importorskip("faiss")

@@ -17,6 +17,7 @@ def tables():
 
 
 @pytest.mark.parametrize("index", ["ivf", "hnsw", "Flat"])
+@pytest.mark.slow
 def test_looking_everywhere_is_exact(tables, index):
     found, exact = approximate(*tables, 3, index=index, probes=2000), neighbours(*tables, 3, metric="cosine")
     for a, b in zip(found[1::2], exact[1::2], strict=True):

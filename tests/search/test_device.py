@@ -202,6 +202,7 @@ neighbours(x, x, 1, device="cuda")
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_verbs_give_what_they_give_by_numpy(monkeypatch):
     """Mined pairs, paraphrases, hard negatives and filtered pairs, of lines of newspapers."""
     source, target = (

@@ -91,7 +91,8 @@ def test_the_number_of_threads_changes_no_bit(metric, monkeypatch):
 
 @pytest.mark.parametrize("k", [1, 4, 20])
 @pytest.mark.parametrize("budget", [1_500_000, 8_000_000])
-@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.slow
 def test_memory_stays_within_the_budget(k, budget, threads, monkeypatch):
     monkeypatch.setattr(exact, "_threads", lambda: threads)
     rng = np.random.default_rng(0)

@@ -52,6 +52,7 @@ def search(tables, path, **more):
     return found, turns, said
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_run_again(tables, tmp_path):
     whole, every, _ = search(tables, tmp_path / "other")
     assert len(every) > 20
@@ -74,6 +75,7 @@ def test_killed_in_the_middle_and_run_again(tables, tmp_path):
     assert_same(again, whole)
 
 
+@pytest.mark.slow
 def test_a_cut_starts_anew_and_a_flipped_bit_does_or_changes_nothing(tmp_path):
     path, said, outcomes = tmp_path / "state", [], Counter()
 

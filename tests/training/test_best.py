@@ -311,6 +311,7 @@ def project(tmp_path, own_cache):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_keeps_several_and_resumes(project):
     outcome, _ = assert_resumed_equals_straight(load_recipe(project / "tiny.toml"), project, 7)
     told = [(r["name"], r["step"]) for r in log_of(project / "straight") if r["kind"] == "evaluation"]

@@ -402,6 +402,7 @@ EXTREMES += ["most=2147483647", "hard_negatives=2147483647", "temperature=0.1", 
         "seed=4294967295",
     ],
 )
+@pytest.mark.slow
 def test_what_settings_allow_at_their_bounds_can_be_trained(project, override):
     outcome = run_tiny(project, "steps=2", override)
     assert outcome.steps == 2
@@ -425,6 +426,7 @@ def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
 
 
 @pytest.mark.parametrize("pays", [True, False])
+@pytest.mark.slow
 def test_auto_is_bfloat16_where_the_hardware_multiplies_it(project, monkeypatch, pays):
     used = []
 

@@ -188,6 +188,7 @@ def test_an_untrained_arm_depends_on_the_seed_if_it_begins_with_new_weights(sett
     assert Arm(name="a").depends_on_seed(encoder)
 
 
+@pytest.mark.slow
 def test_the_dev_score_of_an_arm_is_that_of_its_last_layer(project):
     design = {
         "recipe": str(project / "tiny.toml"),
@@ -274,6 +275,7 @@ def test_runs_of_another_arm_or_of_other_data_are_not_read(project):
         ("test.eng", "text"),
     ],
 )
+@pytest.mark.slow
 def test_a_finished_run_is_read_again_only_for_the_same_content(project, changed, part):
     """Each file is replaced by one of the same size and modification time, as by `rsync -a` or `tar`, or is gone."""
     build_tokenizer().save(str(project / "tokenizer.json"))

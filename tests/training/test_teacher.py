@@ -148,6 +148,7 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
 
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"prompt": "query: "}, {"pooling": "cls"}, {"max_length": 3}])
+@pytest.mark.slow
 def test_another_teacher_has_vectors_of_its_own(project, change):
     first = assert_teaches(recipe_of(project))
     settings = {"name" if key == "model" else key: value for key, value in change.items()}
@@ -169,6 +170,7 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("moment", ["before the rows", "before the vectors", "in the vectors"])
+@pytest.mark.slow
 def test_a_killed_computation_goes_on(project, monkeypatch, moment):
     """Whatever a kill leaves behind, the next run ends with the same vectors."""
 

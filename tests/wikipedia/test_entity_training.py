@@ -55,6 +55,7 @@ def test_a_dump_in_any_packing_and_cut_short_trains_a_model(tmp_path):
     assert any("the XML is cut short" in line for line in told)
 
 
+@pytest.mark.slow
 def test_a_page_that_would_take_the_parser_hours_is_skipped(tmp_path):
     messages = []
     pages = [*PAGES, ("Broken", "<ref>" * 100_000)]
@@ -76,6 +77,7 @@ ZETAS = [f"Zeta {number}" for number in range(9)]
     ],
     ids=["several files", "entities without links of their own", "no entity that links to another"],
 )
+@pytest.mark.slow
 def test_entities_are_the_pages_that_are_linked(tmp_path, files, found):
     parts = [dump(tmp_path / f"{number}.xml.gz", pages) for number, pages in enumerate(files)]
     train(parts, tmp_path / "model.pkl", TINY)

@@ -167,6 +167,7 @@ def test_a_dump_that_is_named_twice_gives_each_sentence_once(made, tmp_path):
     assert set(keys) <= {(row["lang"], row["page"], row["text"], row["start"]) for row in once}
 
 
+@pytest.mark.slow
 def test_two_processes_write_the_same_bytes(made, tmp_path):
     sources, folder, _ = made
     make(sources, tmp_path / "out", workers=2)
@@ -184,6 +185,7 @@ def victim(sources, folder, words, when):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the victim is a fork of this process")
+@pytest.mark.slow
 def test_killed_at_any_pass_it_goes_on_and_writes_the_same_bytes(made, tmp_path, monkeypatch):
     sources, folder, _ = made
     monkeypatch.setattr(MODULE, "write_shards", partial(MODULE.write_shards, size=8))

@@ -60,6 +60,7 @@ def test_the_estimate_bounds_the_steps_of_the_parser(units):
 
 
 @pytest.mark.parametrize("unit", [*MARKS, "<b><!--", "</ref><ref>", "(}}'''''{{{a|", "<b>\n;", "{{a|''b}}"])
+@pytest.mark.slow
 def test_the_steps_of_the_parser_grow_with_the_estimate(unit):
     text = unit * (400 // len(unit))
     scan = Scan(text)

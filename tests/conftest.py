@@ -40,7 +40,7 @@ def pytest_configure() -> None:
     """Collecting makes millions of objects and no rubbish; looking for it is a quarter of the time."""
     gc.disable()
     slow = [HealthCheck.too_slow]
-    for name, examples in (("fast", 25), ("full", 100)):  # `make slow` asks for the second
+    for name, examples in (("fast", 25), ("full", 200)):  # `make slow` asks for the second
         settings.register_profile(name, deadline=None, suppress_health_check=slow, max_examples=examples)  # under load
     settings.load_profile("fast")
     # The command line is put together once, for collecting too; that is most of a call that ends in an error.

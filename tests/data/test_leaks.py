@@ -121,7 +121,7 @@ def test_test_sentences_come_from_files_patterns_and_folders(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, message", [("*.nix", "contains no files"), ("nothing.txt", "no such file"), ("empty", "contains no files")]
+    "name, message", [("*.nix", "no file has a name"), ("nothing.txt", "no such file"), ("empty", "contains no files")]
 )
 def test_test_files_that_are_not_there_are_errors(tmp_path, name, message):
     (tmp_path / "empty").mkdir()

@@ -216,9 +216,7 @@ def epoch_items(
     table: GroupTable, settings: Batching, *, seed: int, epoch: int, mixing: Mapping[str, Mixing] | None = None
 ) -> Items:
     """The items of an epoch in their order. `mixing` are those of the sources by name."""
-    parts = np.ones(len(table), dtype=np.int64)
-    if settings.rows == "matching":
-        parts = matching_sizes(table)
+    parts = matching_sizes(table) if settings.rows == "matching" else np.ones(len(table), dtype=np.int64)
     group = np.repeat(np.arange(len(table)), parts)
     part = np.arange(len(group)) - np.repeat(np.cumsum(parts) - parts, parts)
     if not len(group):

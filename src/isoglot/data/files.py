@@ -190,12 +190,11 @@ def name_beside(target: Path, ending: str) -> Path:
 
     A name that is too long for the ending is truncated, and a digest keeps it unique.
     """
-    name = target.name
+    name, encoded = target.name, os.fsencode(target.name)
     if not name:
         raise OutputError(f"{target}: is the root of the file system; choose another output")
-    if len(name.encode("utf-8", "surrogateescape")) > _LONGEST:
-        head = name.encode("utf-8", "surrogateescape")[:_CUT].decode("utf-8", "ignore")
-        name = f"{head}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    if len(encoded) > _LONGEST:
+        name = f"{encoded[:_CUT].decode('utf-8', 'ignore')}.{hashlib.sha256(encoded).hexdigest()[:16]}"
     return target.with_name(f".{name}.{ending}")
 
 
@@ -585,10 +584,17 @@ def collect(paths: Iterable[str | Path]) -> None:
 
 
 def _open(path: str | Path) -> BinaryIO:
+    """Open a regular file; most files are read twice, which a pipe does not allow."""
     collect([path])
     try:
-        _refuse_special(path)
+        mode = Path(path).stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise CorpusError("is a folder; pass a file in it, or read it with the reader 'folder'", file=path)
+        if not stat.S_ISREG(mode):
+            raise CorpusError("is a pipe or a device, not a regular file; save its content to a file first", file=path)
         return Path(path).open("rb")
+    except ValueError as error:  # a NUL, or half of a surrogate pair
+        raise CorpusError(f"cannot be the name of a file ({error}); check it", file=path) from None
     except FileNotFoundError:
         if str(path) == "-":
             raise CorpusError("stdin can't be read here; pass the name of a file", file=path) from None
@@ -664,18 +670,6 @@ def count_bytes(size: int) -> None:
     """Count bytes on disk as read, for `meter`; also those of a file whose content is read from a copy."""
     for add in _meters:
         add(size)
-
-
-def _refuse_special(path: str | Path) -> None:
-    """Regular files only: most files are read twice, which a pipe does not allow."""
-    try:
-        mode = Path(path).stat().st_mode
-    except ValueError as error:  # a NUL, or half of a surrogate pair
-        raise CorpusError(f"cannot be the name of a file ({error}); check it", file=path) from None
-    if stat.S_ISDIR(mode):
-        raise CorpusError("is a folder; pass a file in it, or read it with the reader 'folder'", file=path)
-    if not stat.S_ISREG(mode):
-        raise CorpusError("is a pipe or a device, not a regular file; save its content to a file first", file=path)
 
 
 def _read(content: Iterator[bytes], path: str | Path, lines: int) -> bytes:

@@ -78,23 +78,15 @@ def read_table(
 
 
 def _fit_rows(path: str | Path, names: list[str], places: list[int], rows: Cells) -> Cells:
-    empty = True
+    line = 0
     for line, cells in rows:
-        empty = False
-        row = _fit(cells, names, path, line)
-        yield line, row if len(places) == len(names) else [row[place] for place in places]
-    if empty:
+        if len(cells) != len(names):
+            kind = "a column is missing" if len(cells) < len(names) else "a cell too many"
+            problem = f"{kind}: {len(cells)} columns where {len(names)} are expected ({', '.join(names)})"
+            raise CorpusError("is empty; remove the line" if cells == [""] else problem, file=path, line=line)
+        yield line, cells if len(places) == len(names) else [cells[place] for place in places]
+    if not line:
         raise CorpusError("contains a header and no text below it", file=path)
-
-
-def _fit(cells: list[str], names: list[str], path: str | Path, line: int) -> list[str]:
-    if len(cells) == len(names):
-        return cells
-    if cells == [""]:
-        raise CorpusError("is empty; remove the line", file=path, line=line)
-    kind = "a column is missing" if len(cells) < len(names) else "a cell too many"
-    expected = f"{len(cells)} columns where {len(names)} are expected ({', '.join(names)})"
-    raise CorpusError(f"{kind}: {expected}", file=path, line=line)
 
 
 def read_records(path: str | Path, *, skip_blank: bool = False) -> Records:
@@ -164,16 +156,14 @@ def _tab_cells(path: str | Path) -> Cells:
     return ((number, line.split("\t")) for number, line in read_lines(path))
 
 
-def csv_cells(
-    path: str | Path, *, separator: str = "", skip_blank: bool = True, carriage_returns: bool = True
-) -> Cells:
+def csv_cells(path: str | Path, *, skip_blank: bool = True, carriage_returns: bool = True) -> Cells:
     """The rows of quoted CSV with the number of their first line; those without text only if they are not skipped.
 
     Raises `CorpusError` for wrong quotes, and as `read_lines` does.
     """
     lines = (text for _, text in read_lines(path, carriage_returns=carriage_returns))
     first = next(lines, "")
-    separator = separator or max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
+    separator = max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
     # The reader is given line ends, as a quoted cell may contain one, and counts the lines itself.
     rows = csv.reader((f"{text}\n" for part in ([first], lines) for text in part), delimiter=separator, strict=True)
     while True:

@@ -649,7 +649,7 @@ IMPORTERS: Mapping[str, Importer] = {
         Layout(  # the id of a row is that of its sentence in FLORES-200, the same in every language
             rf"(?P<code>{_FLORES})/(?P<split>train|dev|test)\.tsv",
             "sib-200/annotated sib-200 sib-200/data/annotated . annotated data/annotated",
-            Columns("index_id category text", form="quoted", header=True, label="category", id="index_id"),
+            Columns("index_id category text", form="csv", header=True, label="category", id="index_id"),
             splits="dev test train")),
     "sib200": Importer(
         _copy("sib200"),

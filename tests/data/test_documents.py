@@ -3,6 +3,7 @@
 import zipfile
 
 import pytest
+from folders import write
 
 from isoglot.core.errors import CorpusError, MissingExtraError
 from isoglot.data import documents
@@ -80,11 +81,6 @@ def write_docx(path, body=PARAGRAPHS, head="", name="word/document.xml"):
     xml = f'<?xml version="1.0" encoding="UTF-8"?>{head}<w:document xmlns:w="{WORD}" xmlns:mc="mc"><w:body>{body}'
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, xml + "</w:body></w:document>")
-    return path
-
-
-def write(path, text):
-    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -10,8 +10,7 @@ from isoglot.data.sets.exports import export, records, subsets
 
 
 def put(path, rows=({"text": "a"},)):
-    write(path, "".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.mark.parametrize(

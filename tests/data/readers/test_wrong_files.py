@@ -14,7 +14,10 @@ TSV = [
     ("en\tde\na\tb\tc\n", ":2: a cell too many: 3 columns"),
     ("en\tde\na\tb\n\nc\td\n", ":3: is empty"),
     ("en\tde\n\t \n", ":2: contains no text in any language"),
-    ("score\ten\nhigh\tHi\n", ":2: the score 'high' is not a number"),
+    *(
+        (f"score\ten\n{number}\tHi\n", ":2: the score '?.* is not a number")
+        for number in ("high", "nan", "1_000", "١", "", "0x1p3", "9" * 400, "1e39")
+    ),
     ("en\tde\n", ": contains a header and no text below it"),
     ("ID\ten\tde\n17\tHi\tHallo\n", ":2: the column ID would be Indonesian, and contains ids such as '17'"),
 ]
@@ -47,6 +50,9 @@ JSONL = [
     ('{"texts": [], "langs": []}', "no text in any language"),
     ('{"texts": ["a"], "langs": [["en"]]}', "'langs' contains"),
 ]
+NOT_FINITE = ["NaN", "Infinity", "-Infinity", "1e999", "1e39", "1" + "0" * 30, "9" * 5000]
+JSONL += [(f'{{"deu": "a", "eng": "b", "score": {number}}}', "") for number in NOT_FINITE]
+JSONL += [(f'{{"texts": ["a"], "extras": {{"s": [{number}]}}}}', "") for number in NOT_FINITE]
 NLI = [
     ("a.tsv", "a\tb\tc\na\n", "a.tsv:2: 1 columns where premise"),
     ("a.tsv", "a\tb\tc\td\n", "a.tsv:1: 4 columns"),
@@ -191,3 +197,4 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path, reader, options, place,
         list(read(reader, tmp_path / place, **options))
     assert str(caught.value).startswith(str(tmp_path))
     assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500

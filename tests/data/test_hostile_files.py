@@ -285,7 +285,7 @@ def test_files_that_are_not_text_are_called_by_their_name(tmp_path, content, kin
     check(caught.value, str(path))
 
 
-@pytest.mark.parametrize("text", ["PAR1 is a name", "%PDF-1.4 is a version", "BZh", "ARROW1", "ustar " * 60])
+@pytest.mark.parametrize("text", ["PAR1 is a name", "%PDF-1.4 is a version", "BZhang", "ARROW1", "ustar " * 60])
 def test_text_that_begins_like_another_format_is_text(tmp_path, text):
     (tmp_path / "a.txt").write_text(text + "\n")
     assert list(read_lines(tmp_path / "a.txt")) == [(1, text)]

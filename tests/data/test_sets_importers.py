@@ -97,9 +97,12 @@ LAYOUTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ending", ["", ".xz"])
 @pytest.mark.parametrize(
-    ("name", "place", "files", "expected"), [(name, place, *rest) for name, all_, *rest in LAYOUTS for place in all_]
+    ("name", "place", "files", "expected", "ending"),
+    [
+        *((name, place, *rest, "") for name, places, *rest in LAYOUTS for place in places),
+        *((name, places[-1], *rest, ".xz") for name, places, *rest in LAYOUTS),
+    ],
 )
 def test_layouts_are_found_and_read(tmp_path, name, place, files, expected, ending):
     for file, text in files.items():

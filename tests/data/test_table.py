@@ -45,14 +45,10 @@ def test_groups_without_a_key_are_like_no_other():
     assert len(set(table.key.tolist())) == 50
 
 
-def test_a_table_in_a_folder_is_mapped_not_read(tmp_path):
+@pytest.mark.parametrize(("fault", "name"), [(cut_short, "ids.bin"), (missing, "ends.bin"), (cut_short, "table.json")])
+def test_a_table_in_a_folder_is_mapped_and_damage_is_named(tmp_path, fault, name):
     GroupTable.build([("s", toy_groups([2] * 9))], ENCODER.tokenize, folder=tmp_path / "t")
     assert isinstance(GroupTable.open(tmp_path / "t").ids, np.memmap)
-
-
-@pytest.mark.parametrize(("fault", "name"), [(cut_short, "ids.bin"), (missing, "ends.bin"), (cut_short, "table.json")])
-def test_damage_is_named(tmp_path, fault, name):
-    GroupTable.build([("s", toy_groups([2] * 9))], ENCODER.tokenize, folder=tmp_path / "t")
     fault(tmp_path / "t" / name, random.Random(0))
     with pytest.raises(CorpusError, match="token cache is damaged"):
         GroupTable.open(tmp_path / "t")

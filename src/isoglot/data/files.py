@@ -331,14 +331,12 @@ def check_output(
         target = Path(os.path.realpath(path))  # of a loop of links, a link of it
         if target.is_symlink():
             raise OutputError(f"{path}: is a loop of symbolic links; choose another output")
-        if _is_device(target):
-            if folder:
-                raise OutputError(f"{path}: is not a folder; choose another output")
-            return
         exists = target.exists()
         if exists and folder is not target.is_dir():
             is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
             raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
+        if _is_device(target):
+            return
         for source in inputs:
             _check_input(path, target, source, whole=whole)
         name_beside(target, "12345678.tmp").exists()  # raises for a name that is too long

@@ -24,7 +24,7 @@ from typing import Any
 
 from isoglot.core.errors import CorpusError, OutputError, naming_extras, nearest
 from isoglot.data.documents import read_docx, read_html, read_markdown, read_subtitles
-from isoglot.data.files import atomic_write, collect, first_bytes, json_object, json_string, read_lines, suffix_of
+from isoglot.data.files import atomic_write, first_bytes, json_object, json_string, read_lines, suffix_of
 from isoglot.data.vectors import write_parquet
 
 _BREAKS = re.compile(r"[\t\r\n\0]")
@@ -186,7 +186,6 @@ def _xlsx_cells(path: str | Path) -> Cells:
     with naming_extras():
         from openpyxl import load_workbook
     first_bytes(path)  # raises for a missing file, a folder or a pipe
-    collect([path])
     try:
         with ZipFile(path) as archive:
             if (size := sum(member.file_size for member in archive.infolist())) > _LARGEST_WORKBOOK:
@@ -221,9 +220,7 @@ def parquet_metadata(path: str | Path, name: str) -> str:
 @contextmanager
 def open_parquet(path: str | Path) -> Iterator[Any]:
     """A Parquet file of pyarrow. Raises `CorpusError` for a file that is missing or damaged."""
-    collect([path])
-    if not Path(path).is_file():
-        raise CorpusError("no such file; check the name", file=path)
+    first_bytes(path)  # raises for a missing file, a folder or a pipe
     with naming_extras():
         from pyarrow import ArrowException, parquet
     try:

@@ -196,7 +196,7 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_made(tmp_path):
         **{"loop": "loop", "/proc/out": "can't write into", "/": "is a folder"},
     }.items():
         assert problem in refused(tmp_path / path)
-    for path, problem in {"file": "is a file", "/": "root of the file system", "/dev/null": "a folder is written"}.items():
+    for path, problem in {"file": "is a file", "/": "root of the file system", "/dev/null": "a folder"}.items():
         assert problem in refused(tmp_path / path, folder=True)
     check_output("/dev/null", inputs=["/dev/null"])
     check_output(tmp_path / "new" / ("ü" * 127))

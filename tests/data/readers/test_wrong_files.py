@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from packed import zipped
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read
@@ -84,6 +85,11 @@ MOSES = [
     ({"languages": "de,xx"}, "unknown language 'xx'"),
     ({"other": "a.en"}, "has no language at the end of its name"),
 ]
+TWO_SETS = dict.fromkeys(("train.de", "train.en", "val.de", "val.en"), "a\n")
+UNEQUAL = [
+    ("1\n2\n", "1\n2\n3\n", r"a\.de: has 2 lines, but .*a\.en has 3, so from line 3 on they are not translations"),
+    ("1\n2\n3\n4\n", "1\n2\n", r"a\.en: has 2 lines, but .*a\.de has 4, so from line 3 on"),
+]
 ENTITY = {"text": "Berlin ist groß.", "lang": "deu", "entity": "Q64"}
 ENTITIES = [
     (ENTITY | {"entity": "Q7"}, "the entity 'Q7' is not in entities\\.tsv"),
@@ -117,6 +123,9 @@ XLIFF = f"""<xliff><file source-language="en" target-language="de">
 DOCUMENTS = [
     ("docx", b"PK\x03\x04 damaged", ": cannot be read as a DOCX document"),
     ("docx", "text", ": cannot be read as a DOCX document"),
+    ("docx", zipped({"a.txt": b"a"}), r": cannot be read as a DOCX document \(.*word/document\.xml"),
+    ("xlsx", "en,de\n", ": cannot be read as an XLSX workbook"),
+    ("xlsx", zipped({"a.txt": b"a"}), ": cannot be read as an XLSX workbook"),
     ("docx", "", ": "),
     ("html", b"<p>\xff</p>", ":1: byte 0xff"),
     ("html", "<p> </p>", ": contains no text"),
@@ -160,12 +169,17 @@ ROWS = [  # reader, options, the path that is read, files, what is said after th
     *(("nli", {}, name, {name: text}, message) for name, text, message in NLI),
     *(("nli", {"labelled": True}, name, {name: text}, message) for name, text, message in LABELLED),
     ("nli", {"labelled": True, "split": "dev"}, "", {"s1.dev": "a\n", "labels.dev": "a\n"}, r"s2\.dev: no such"),
+    ("nli", {"labelled": True}, "", {"s1.train": "a", "s2.train": "a\nb", "labels.train": "0\n0"}, r"s1\.train: has"),
     *(("tmx", {}, "a.tmx", {"a.tmx": f"<tmx><tu>{unit}</tu></tmx>"}, f"tmx{message}") for unit, message in TMX),
     ("tmx", {}, "a.tmx", {"a.tmx": "<tmx/>"}, "contains no translation unit"),
     *(("moses", given, "a", dict.fromkeys(["a", "a.de", "a.en", "a.fr"], "?\n"), message) for given, message in MOSES),
+    *(("moses", {}, "a", {"a.de": german, "a.en": english}, message) for german, english, message in UNEQUAL),
     ("moses", {}, "a", {"a.de": "eins\n\ndrei\n", "a.en": "one\ntwo\nthree\n"}, r"a\.de:2: is empty"),
     ("folder", {}, "nothing", {}, "nothing: not a folder"),
     ("folder", {}, "", {}, "contains no line-aligned files"),
+    ("folder", {}, "", TWO_SETS, r"contains 2 sets \(train, val\); pass sets="),
+    ("folder", {"sets": "test"}, "", TWO_SETS, "no set is named 'test'; there are: train, val"),
+    ("folder", {"sets": "*", "languages": "de,fr"}, "", TWO_SETS, "no set has two of the languages deu, fra"),
     ("folder", {}, "", dict.fromkeys(("zho.txt", "cmn.txt", "eng.txt"), "a\n"), r"zho\.txt: and cmn\.txt are both zho"),
     ("jsonl", {}, "a.jsonl", {"a.jsonl": '{"id": "s-17", "en": "Hi"}\n'}, ":1: the column id would be Indonesian, and"),
     ("lines", {"language": "xx"}, "a.txt", {"a.txt": "a\n"}, r"a\.txt: unknown language 'xx'"),

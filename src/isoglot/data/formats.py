@@ -166,18 +166,16 @@ def csv_cells(path: str | Path, *, skip_blank: bool = True, carriage_returns: bo
     separator = max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
     # The reader is given line ends, as a quoted cell may contain one, and counts the lines itself.
     rows = csv.reader((f"{text}\n" for part in ([first], lines) for text in part), delimiter=separator, strict=True)
-    while True:
-        line = rows.line_num + 1
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            reason = str(error).replace("\t", "a tab")  # the delimiter stands in the message as it is
-            problem = f"is not quoted as CSV ({reason}); correct the quotes of this row or get the file again"
-            raise CorpusError(problem, file=path, line=line) from None
-        if not skip_blank or any(map(str.strip, cells)):
-            yield line, cells
+    line = 1
+    try:
+        for cells in rows:
+            if not skip_blank or any(map(str.strip, cells)):
+                yield line, cells
+            line = rows.line_num + 1
+    except csv.Error as error:
+        reason = str(error).replace("\t", "a tab")  # the delimiter stands in the message as it is
+        problem = f"is not quoted as CSV ({reason}); correct the quotes of this row or get the file again"
+        raise CorpusError(problem, file=path, line=line) from None
 
 
 def _xlsx_cells(path: str | Path) -> Cells:

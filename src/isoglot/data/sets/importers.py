@@ -415,11 +415,8 @@ def _sts17_tracks(data: Path) -> Iterator[Parts]:
         if text := _find(data, folders, f"STS.input.track{track}.txt"):
             subset = f"{_subset(track.partition('.')[2])[0]}{'-4b' if '4b' in track else ''}"
             columns = replace(_SEMEVAL, beside_shorter=track[0] == "6")
-            parts.append(
-                _semeval(
-                    text.parent, ("test", subset), f"track{track}.txt", columns, swap=track.startswith(("2", "4b", "6"))
-                )
-            )
+            english_first = track.startswith(("2", "4b", "6"))
+            parts.append(_semeval(text.parent, ("test", subset), f"track{track}.txt", columns, swap=english_first))
     yield parts_of(parts)
 
 

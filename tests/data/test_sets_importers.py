@@ -158,6 +158,7 @@ BROKEN = [
         for KINDS in [("eval.v1.1/STS.input", "gs/STS.gs")]
         for *texts, message in [
             ("a\tb\nc\td\n", "1\n", "has 2 lines and .*gs.track1.* has 1; .*from line 2 on"),
+            ("a\tb\n", "5.1\n", "txt:1: the score '5.1' is not a number"),
             ("a\tb\n", "high\n", "STS.gs.track1.ar-ar.txt:1: the score 'high' is not a number from 0 to 5"),
             ("a\t \n", "1\n", "STS.input.track1.ar-ar.txt:1: sentence2 ' ' is empty or not text; restore it"),
             ("a\tb\n", "STS.gs.track1.ar-ar.txt: no such file"),

@@ -114,6 +114,7 @@ def test_triplets_of_labelled_pairs_have_a_contradiction_of_their_own_premise(tm
     texts, langs = ("A man sings.", "A person sings."), ("eng", "eng")
     assert read(path, mode="triplets", counts=counts) == [Group(texts, langs, texts[0], ("Silence.",), ("eng",))]
     assert counts == {"without contradiction": 1, "undecided": 2}
+    assert [group.extras["label"] for group in read(path)] == [0, 2, 1, 2, 0]  # those that are decided
     assert read(path, mode="triplets", key="none") == [Group(texts, langs, "", ("Silence.",), ("eng",))]
     with pytest.raises(CorpusError, match="mode"):
         list(read_nli(path, language="en", mode="triplets"))

@@ -59,6 +59,11 @@ HARD = [{"anchor": "a", "positive": positive, "negative": "c"} for positive in (
         # A hard negative has the language of the positive.
         (HARD, ("en", "de"), [Group(one.texts, one.langs, "", ("c",), ("deu",)) for one in (SIDES[2], SIDES[0])]),
         (HARD[:1], "en", [Group(("a", "b"), ("eng", "eng"), "", ("c",), ("eng",))]),
+        ([{"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": None, "negative_10": "d"}], None,
+         [Group(("a", "b"), ("und",) * 2, "", ("c", "d"), ("und",) * 2)]),
+        ([{"id": "Selamat pagi!", "en": "a"}], None, [Group(("Selamat pagi!", "a"), ("ind", "eng"))]),
+        ([{"id": "s-1", "en": "a", "de": "b"}], ("en", "de"), [Group(("a", "b"), ("eng", "deu"))]),  # an id, left out
+        ([{"id": "s-1", "text": "s-2"}], None, [Group(("s-2",), ("und",))]),
     ],
 )  # fmt: skip
 def test_pairs_groups_rows_and_columns(data, languages, groups):
@@ -85,26 +90,12 @@ def test_missing_cells_and_hard_negatives(kind):
     assert found == [Group(("a", "b"), ("eng", "deu"), "", ("c",), ("fra",))]
 
 
-def test_a_column_id_may_be_indonesian_or_left_out():
-    rows = [{"id": "Selamat pagi!", "en": "a"}, {"id": "COVID-19", "en": "b"}]
-    assert [group.langs for group in groups_of(rows)] == [("ind", "eng")] * 2
-    assert list(groups_of([{"id": "s-1", "en": "a", "de": "b"}], ("en", "de"))) == [Group(("a", "b"), ("eng", "deu"))]
-    assert next(groups_of([{"id": "s-1", "text": "s-2"}])).texts == ("s-2",)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_hard_negatives_may_be_several_numbered_columns(kind):
-    columns = {"anchor": ["a"], "positive": ["b"], "negative_1": ["c"], "negative_2": [None], "negative_10": ["d"]}
-    assert list(groups_of(frame(kind, columns))) == [Group(("a", "b"), ("und",) * 2, "", ("c", "d"), ("und",) * 2)]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_columns_of_hard_negatives_change_nothing_else(kind):
-    columns = {"source": ["a"], "target": ["b"], "score": [0.5], "n": ["c"]}
+def test_columns_of_hard_negatives_change_nothing_else():
+    row = {"source": "a", "target": "b", "score": 0.5, "n": "c"}
     expected = Group(("a", "b"), ("eng", "deu"), "", ("c",), ("deu",), {"score": 0.5})
-    assert list(groups_of(frame(kind, columns), ("en", "de"), hard_negatives={"n": "de"})) == [expected]
-    skipped, columns = Counter(), {"en": ["a"], "de": ["b"], "xx": ["x"], "fr": ["d"], "n": ["c"]}
-    found = groups_of(frame(kind, columns), ("en", "de"), hard_negatives={"n": "de"}, skipped=skipped)
+    assert list(groups_of([row], ("en", "de"), hard_negatives={"n": "de"})) == [expected]
+    skipped, row = Counter(), {"en": "a", "de": "b", "xx": "x", "fr": "d", "n": "c"}
+    found = groups_of([row], ("en", "de"), hard_negatives={"n": "de"}, skipped=skipped)
     assert list(found) == [replace(expected, extras={})]
     assert skipped.total() == 1
 

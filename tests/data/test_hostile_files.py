@@ -126,11 +126,11 @@ def test_declared_encodings_of_one_byte_are_read(tmp_path, encoding, monkeypatch
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("declared", ["", '<?xml version="1.0" encoding="utf-16"?>', '<?xml version="1.0"?>'])
-def test_wide_encodings_with_and_without_a_mark(tmp_path, encoding, declared):
+def test_wide_encodings_with_and_without_a_mark(tmp_path, encoding):
     path = tmp_path / "a.tmx"
-    path.write_bytes((declared + TMX.format(code="zh", text="你好 𠀀")).encode(encoding))
-    assert next(read_tmx(path)).texts == ("你好 𠀀",)
+    for declared in ("", '<?xml version="1.0" encoding="utf-16"?>', '<?xml version="1.0"?>'):
+        path.write_bytes((declared + TMX.format(code="zh", text="你好 𠀀")).encode(encoding))
+        assert next(read_tmx(path)).texts == ("你好 𠀀",)
 
 
 REFUSED = ["UTF-7", "rot13", "hex", "base64", "zlib", "idna", "punycode", "gb2312", "EUC-JP"]
@@ -138,14 +138,14 @@ REFUSED += ["undefined", "nonsense", "cp037", "UTF-16", "mbcs", "", "a b", "é",
 
 
 @pytest.mark.parametrize("encoding", REFUSED)
-@pytest.mark.parametrize("reader", [read_tmx, read_dump])
-def test_other_encodings_are_refused(tmp_path, encoding, reader):
+def test_other_encodings_are_refused(tmp_path, encoding):
     path = tmp_path / "a.xml"
     text = f'<?xml version="1.0" encoding="{encoding}"?><mediawiki><tu/></mediawiki>'
     path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(CorpusError) as caught:
-        list(reader(path))
-    check(caught.value, f"{path}:1: ")
+    for reader in (read_tmx, read_dump):
+        with pytest.raises(CorpusError) as caught:
+            list(reader(path))
+        check(caught.value, f"{path}:1: ")
 
 
 @given(
@@ -227,7 +227,7 @@ def test_what_is_too_long_for_memory_is_refused(tmp_path, monkeypatch, content):
 def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(files, "LONGEST_LINE", 1 << 20)
     path = tmp_path / "a.txt"
-    path.write_bytes(pack(b"first\n" + b"x" * 30_000_000))
+    path.write_bytes(pack(b"first\n" + b"x" * 16_000_000))
     tracemalloc.start()
     with pytest.raises(CorpusError, match=r"a\.txt:2: has more than 1 MiB without a line end"):
         list(read_lines(path))
@@ -270,18 +270,22 @@ def saved(table):
         ("deu\teng\nja\tyes\n".encode("utf-16-le"), "seems to be UTF-16"),
         ("hello".encode("utf-16"), "iconv -f UTF-16"),
         ("deu\teng\n".encode("utf-32"), "iconv -f UTF-32"),
+        (b"fine\nalso\ncaf\xe9 noir\n", ":3: byte 0xe9 at position 3 is not UTF-8; .*iconv -f LATIN1"),
+        (b"0123456789\n" * 100_000 + b"\xff\n", ":100001: byte 0xff at position 0"),
+        (b"", "no text"),
+        (b"\xef\xbb\xbf", "no text"),
     ],
 )
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_binary_files_are_called_by_their_name(tmp_path, content, kind, pack):
+def test_files_that_are_not_text_are_called_by_their_name(tmp_path, content, kind):
     path = tmp_path / "a.tsv"
-    path.write_bytes(pack(content))
-    with pytest.raises(CorpusError, match=kind) as caught:
-        list(read_lines(path))
-    check(caught.value, str(path))
+    for pack in (bytes, gzip.compress):
+        path.write_bytes(pack(content))
+        with pytest.raises(CorpusError, match=kind) as caught:
+            list(read_lines(path))
+        check(caught.value, str(path))
 
 
-@pytest.mark.parametrize("text", ["PAR1 is a name", "%PDF-1.4 is a version", "BZh", "ARROW1", "ustar " * 60])
+@pytest.mark.parametrize("text", ["PAR1 is a name", "%PDF-1.4 is a version", "BZhang", "ARROW1", "ustar " * 60])
 def test_text_that_begins_like_another_format_is_text(tmp_path, text):
     (tmp_path / "a.txt").write_text(text + "\n")
     assert list(read_lines(tmp_path / "a.txt")) == [(1, text)]
@@ -298,32 +302,14 @@ def test_only_regular_files_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("reader", [read_tmx, read_moses, read_entities, read_xnli, read_dump, open_table])
-@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_paths_that_cannot_be(tmp_path, reader, name):
-    with pytest.raises(IsoglotError) as caught:
-        list(reader(f"{tmp_path}/{name}"))
-    check(caught.value, "")
+def test_paths_that_cannot_be(tmp_path, reader):
+    for name in ("a\0b", "\ud800"):
+        with pytest.raises(IsoglotError) as caught:
+            list(reader(f"{tmp_path}/{name}"))
+        check(caught.value, "")
 
 
 # Numbers and JSON
-
-
-NOT_FINITE = ["NaN", "Infinity", "-Infinity", "1e999", "1e39", "1" + "0" * 30, "9" * 5000]
-NUMBERS = [
-    *(("a.tsv", "1.5\ta\tb\n{}\ta\tb", text) for text in ("nan", "1_000", "١", "", "0x1p3", "9" * 400, "1e39")),
-    *(("a.jsonl", '{{"deu": "a", "eng": "b", "score": {}}}', text) for text in NOT_FINITE),
-    *(("a.jsonl", '{{"texts": ["a"], "extras": {{"s": [{}]}}}}', text) for text in NOT_FINITE),
-]
-
-
-@pytest.mark.parametrize(("name", "row", "text"), NUMBERS)
-def test_numbers_that_are_not_finite(tmp_path, name, row, text):
-    path, reader = tmp_path / name, read_tsv if name == "a.tsv" else read_jsonl
-    first = "score\tdeu\teng\n" if name == "a.tsv" else row.format(1.5) + "\n"
-    path.write_text(f"{first}{row.format(text)}\n", encoding="utf-8")
-    with pytest.raises(CorpusError) as caught:
-        list(reader(path))
-    check(caught.value, f"{path}:3: the score" if name == "a.tsv" else f"{path}:2: ")
 
 
 @given(st.one_of(st.floats(), st.integers()))

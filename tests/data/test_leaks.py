@@ -48,13 +48,6 @@ def test_groups_with_the_same_sentences_are_repetitions():
     assert [list(filters.deduplicate([PAIR], seen=seen)) for _ in range(2)] == [[PAIR], []]
 
 
-def test_a_sentence_with_two_entities_or_labels_is_no_repetition():
-    instances = [replace(PAIR, extras={name: 1, "score": 0.5}) for name in ("entity", "label")]
-    instances += [replace(PAIR, extras={name: 2, "score": 0.5}) for name in ("entity", "label")]
-    scored = [replace(one, extras={**one.extras, "score": 0.7}) for one in instances]
-    assert list(filters.deduplicate([*instances, *scored])) == instances
-
-
 @given(st.lists(st.lists(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=1500), max_size=4))
 def test_seen_is_a_set(blocks):
     seen, reference = Seen(), set()
@@ -91,7 +84,8 @@ def test_spellings_that_are_the_same_and_others():
 
 
 def test_letters_and_numbers_are_all_that_is_left():
-    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
+    # All planes that have letters; of the others, with private and unassigned characters, some.
+    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x33000), *range(0x33000, sys.maxunicode, 97)]))
     assert {category(character)[0] for character in filters.normalise(everything)} == {"L", "N"}
 
 
@@ -121,7 +115,7 @@ def test_test_sentences_come_from_files_patterns_and_folders(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, message", [("*.nix", "contains no files"), ("nothing.txt", "no such file"), ("empty", "contains no files")]
+    "name, message", [("*.nix", "no file has a name"), ("nothing.txt", "no such file"), ("empty", "contains no files")]
 )
 def test_test_files_that_are_not_there_are_errors(tmp_path, name, message):
     (tmp_path / "empty").mkdir()

@@ -71,8 +71,7 @@ def test_a_model_survives_a_kill_at_every_change(tmp_path):
     assert kill_at_every_change(lambda: save(target, "new"), check) > 20
 
 
-@pytest.mark.parametrize("by", [None, KeyboardInterrupt()], ids=["killed", "Ctrl-C"])
-@pytest.mark.parametrize("name", ["a", "ä" * 120, "é.npy"])
+@pytest.mark.parametrize(("name", "by"), [("ä" * 120, None), ("é.npy", KeyboardInterrupt())])
 def test_a_file_survives_a_kill_at_every_change(tmp_path, name, by):
     target = tmp_path / name
 
@@ -197,7 +196,7 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_made(tmp_path):
         **{"loop": "loop", "/proc/out": "can't write into", "/": "is a folder"},
     }.items():
         assert problem in refused(tmp_path / path)
-    for path, problem in {"file": "is a file", "/": "root of the file system", "/dev/null": "not a folder"}.items():
+    for path, problem in {"file": "is a file", "/": "root of the file system", "/dev/null": "a folder"}.items():
         assert problem in refused(tmp_path / path, folder=True)
     check_output("/dev/null", inputs=["/dev/null"])
     check_output(tmp_path / "new" / ("ü" * 127))

@@ -1,6 +1,7 @@
 """Copies of hub sets on disk: found in the layouts they have, and never a part taken for the whole."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from folders import write
@@ -10,8 +11,7 @@ from isoglot.data.sets.exports import export, records, subsets
 
 
 def put(path, rows=({"text": "a"},)):
-    write(path, "".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.mark.parametrize(
@@ -24,31 +24,27 @@ def test_a_subset_is_found_where_copies_have_it(tmp_path, name):
     assert list(records([path], ("text",))) == [(f"{path}:1", {"text": "a"})]
 
 
-def test_shards_are_read_in_order_and_a_missing_one_is_refused(tmp_path):
-    shards = [put(tmp_path / "set" / "data" / f"test-0000{place}-of-00002.jsonl") for place in (1, 0)]
-    assert export(tmp_path, ("set",), split="test") == tuple(shards[::-1])
-    shards[0].unlink()
-    with pytest.raises(CorpusError, match=r"00000-of-00002.jsonl: of its 2 shards, numbered from 0, 1 is missing"):
-        export(tmp_path, ("set",), split="test")
-    whole = put(tmp_path / "set" / "data" / "test.jsonl")
-    assert export(tmp_path, ("set",), split="test") == (whole,)
+TWO = [f"data/test-0000{number}-of-00002.jsonl" for number in (0, 1)]
+OTHERS = ["test-00000-of-00002-0f2a1b9c8d7e6f50.jsonl", "test-00001-of-00002-3f2a1b9c8d7e6f50.jsonl"]  # fingerprints
 
 
-def test_shards_may_have_a_fingerprint_and_those_of_two_exports_are_refused(tmp_path):
-    one = put(tmp_path / "set" / "test-00001-of-00002-3f2a1b9c8d7e6f50.jsonl")
-    with pytest.raises(CorpusError, match="of its 2 shards, numbered from 0, 0 is missing"):
-        export(tmp_path, ("set",), split="test")
-    other = put(tmp_path / "set" / "test-00000-of-00002-0f2a1b9c8d7e6f50.jsonl")
-    assert export(tmp_path, ("set",), split="test") == (other, one)
-    put(tmp_path / "set" / "test-00000-of-00001.jsonl")
-    with pytest.raises(CorpusError, match="0 appears twice"):
-        export(tmp_path, ("set",), split="test")
-
-
-@pytest.mark.parametrize("ending", ["", "-of-12"])
-def test_shards_are_ordered_by_their_numbers(tmp_path, ending):
-    parts = [put(tmp_path / "set" / f"test-{number}{ending}.jsonl") for number in range(12)]
-    assert export(tmp_path, ("set",), split="test") == tuple(parts)
+@pytest.mark.parametrize(
+    ("files", "whole", "message"),
+    [
+        (TWO, TWO, ""),
+        (TWO[:1], [], "00000-of-00002.jsonl: of its 2 shards, numbered from 0, 1 is missing"),
+        ([TWO[0], "data/test.jsonl"], ["data/test.jsonl"], ""),
+        (OTHERS, OTHERS, ""),
+        (OTHERS[1:], [], "of its 2 shards, numbered from 0, 0 is missing"),
+        ([*OTHERS, "test-00000-of-00001.jsonl"], [], "0 appears twice"),
+        *(([f"test-{number}{end}.jsonl" for number in range(12)],) * 2 + ("",) for end in ("", "-of-12")),
+    ],
+)
+def test_shards_are_read_in_order_and_none_may_be_missing_or_of_another_export(tmp_path, files, whole, message):
+    for name in reversed(files):
+        put(tmp_path / "set" / name)
+    with pytest.raises(CorpusError, match=message) if message else nullcontext():
+        assert export(tmp_path, ("set",), split="test") == tuple(tmp_path / "set" / name for name in whole)
 
 
 def test_what_is_wrong_is_named_with_its_line(tmp_path):

@@ -2,7 +2,6 @@
 
 import gzip
 import importlib
-import json
 import lzma
 import sys
 from functools import partial
@@ -11,7 +10,7 @@ from hashlib import sha256
 import pytest
 from killed import tree
 from packed import tar, zipped
-from web import Web, serving
+from web import Web, pages_of, serving
 
 from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data.sets import check, get
@@ -172,9 +171,6 @@ def test_a_file_where_a_folder_is_needed(tmp_path, known, web):
     (tmp_path / "data").write_text("")
     with pytest.raises(OutputError, match="data is not a folder"):
         get("toy", tmp_path / "data", network=network(web))
-    (tmp_path / "toy").write_text("")
-    with pytest.raises(OutputError, match="toy: is a file"):
-        get("toy", tmp_path, network=network(web))
 
 
 def test_a_licence_that_forbids_a_program_is_kept(tmp_path):
@@ -275,21 +271,10 @@ def test_a_first_download_is_remembered(tmp_path, known, web):
     assert present(one, tmp_path) == "part"
 
 
-def hub_pages(files, digest=None):
-    listing = [{"type": "directory", "path": "data"}, {"type": "file", "path": "README.md"}]
-    for path, text in files.items():
-        listing.append({"type": "file", "path": path, "lfs": {"oid": digest or sha256(text).hexdigest()}})
-    pages = {"/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true": json.dumps(listing).encode()}
-    return pages | {f"/huggingface.co/datasets/org/toy/resolve/abc/{path}": text for path, text in files.items()}
-
-
 @pytest.mark.parametrize("folder", ["", "test"])
 def test_a_hub_repository_or_its_folder(tmp_path, known, web, folder):
-    known(entry(hub=Hub("org/toy", "abc", folder)))
-    pages = hub_pages({"test/ko.jsonl": b'{"a": 1}\n'})
-    web.pages |= {
-        path.replace("tree/abc?", f"tree/abc/{folder}?" if folder else "tree/abc?"): pages[path] for path in pages
-    }
+    one = known(entry(hub=Hub("org/toy", "abc", folder)))
+    web.pages |= pages_of(one.hub, {"test/ko.jsonl": b'{"a": 1}\n'})
     get("toy", tmp_path, network=network(web))
     assert set(tree(tmp_path / "toy")) == {"test/ko.jsonl", LOCK, "SOURCE"}
 
@@ -326,6 +311,7 @@ def test_rows_of_parquet_are_counted(tmp_path, monkeypatch):
     assert check(one, tmp_path).state == "missing"
 
 
+HUB = Hub("org/toy", "abc")
 NINE = b'[{"type": "file", "path": "a.jsonl", "size": 9}]'
 LISTED = "/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"
 
@@ -333,16 +319,16 @@ LISTED = "/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"
 @pytest.mark.parametrize(
     ("pages", "message"),
     [
-        (hub_pages({"a.jsonl": b"x\n"}, digest="0" * 64), "is not the file the hub lists"),
-        (hub_pages({"../a.jsonl": b"x\n"}), "may lead out of the folder"),
-        (hub_pages({f"raw/{i}.jsonl": b"{}\n" for i in range(998)}), "lists only the first 1,000 of its files"),
+        (pages_of(HUB, {"a.jsonl": b"x\n"}, digest="0" * 64), "is not the file the hub lists"),
+        (pages_of(HUB, {"../a.jsonl": b"x\n"}), "may lead out of the folder"),
+        (pages_of(HUB, {f"raw/{i}.jsonl": b"{}\n" for i in range(998)}), "lists only the first 1,000 of its files"),
         ({LISTED: b"<html>"}, "listing of its files cannot be read"),
         ({LISTED: b"[]"}, "no files"),
-        (hub_pages({"a.jsonl": b"x\n"}) | {LISTED: NINE}, r"a\.jsonl: is not the file the hub lists \(9 bytes\)"),
+        (pages_of(HUB, {"a.jsonl": b"x\n"}) | {LISTED: NINE}, r"a\.jsonl: is not the file the hub lists \(9 bytes\)"),
     ],
 )
 def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web, pages, message):
-    known(entry(hub=Hub("org/toy", "abc")))
+    known(entry(hub=HUB))
     web.pages |= pages
     with pytest.raises(CorpusError, match=message):
         get("toy", tmp_path, network=network(web))

@@ -97,9 +97,12 @@ LAYOUTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ending", ["", ".xz"])
 @pytest.mark.parametrize(
-    ("name", "place", "files", "expected"), [(name, place, *rest) for name, all_, *rest in LAYOUTS for place in all_]
+    ("name", "place", "files", "expected", "ending"),
+    [
+        *((name, place, *rest, "") for name, places, *rest in LAYOUTS for place in places),
+        *((name, places[-1], *rest, ".xz") for name, places, *rest in LAYOUTS),
+    ],
 )
 def test_layouts_are_found_and_read(tmp_path, name, place, files, expected, ending):
     for file, text in files.items():
@@ -149,26 +152,19 @@ BROKEN = [
     ("BUCC", {"BUCC/zh-en/test.jsonl": lines({"sentence1": [None], "sentence2": [], "gold": []})}, "number 1 of"),
     ("BUCC.v2", {"BUCC.v2/test/zh-en.jsonl": lines({"sentence1": "a", "sentence2": " "})}, ":1: sentence2 ' ' is"),
     ("senteval-en", {"sts-test.csv": "g\tf\ty\t1\t2.0\ta\n"}, "sts-test.csv:1: 6 cells"),
-    ("senteval-en", {"SICK_trial.txt": "pair_ID\ta\tb\tc\td\n"}, "SICK_trial.txt:1: the header lacks sentence_A"),
     ("senteval-en", {"SICK_trial.txt": SICK + "1\ta\tb\t0.5\tX\n"}, ":2: the score '0.5' is not a number from 1 to 5"),
     *(
         ("sts17-official", {f"STS2017.{n}.track1.ar-ar.txt": t for n, t in zip(KINDS, texts, strict=False)}, message)
         for KINDS in [("eval.v1.1/STS.input", "gs/STS.gs")]
         for *texts, message in [
             ("a\tb\nc\td\n", "1\n", "has 2 lines and .*gs.track1.* has 1; .*from line 2 on"),
-            ("a\tb\n", "high\n", "STS.gs.track1.ar-ar.txt:1: the score 'high' is not a number from 0 to 5"),
             ("a\tb\n", "5.1\n", "txt:1: the score '5.1' is not a number"),
+            ("a\tb\n", "high\n", "STS.gs.track1.ar-ar.txt:1: the score 'high' is not a number from 0 to 5"),
             ("a\t \n", "1\n", "STS.input.track1.ar-ar.txt:1: sentence2 ' ' is empty or not text; restore it"),
             ("a\tb\n", "STS.gs.track1.ar-ar.txt: no such file"),
         ]
     ),
-    (
-        "sts17-crosslingual-sts",
-        {"STS17/en-de/test.jsonl": lines({"sentence1": 7, "sentence2": "d", "score": 2})},
-        ":1: sentence1 7 is",
-    ),
     ("STS22", {"STS22/de/test.jsonl": lines({"sentence1": "a", "sentence2": "b", "score": 1})}, "not revision 1"),
-    ("stsb-multi-mt", {"stsb-de-test.csv": '"c,d,2\r\n'}, "is not quoted as CSV"),
     ("qa-retrieval", {"fra.questions.jsonl": lines({"id": "q", "text": "a", "gold": "p"})}, "has no partner fra.par"),
     ("qa-retrieval", {**PARAGRAPH, "fra.questions.jsonl": lines({"id": "q", "text": " ", "gold": []})}, ":1: text ' '"),
     ("qa-retrieval", {**PARAGRAPH, "fra.questions.jsonl": lines({"id": "q", "text": "a", "gold": "p"})}, "not a list"),
@@ -179,7 +175,6 @@ BROKEN = [
     ),
     ("own/questions", {"questions/deu/corpus.jsonl": lines({"_id": "p", "text": "a"})}, "deu: has no queries.jsonl"),
     ("own/questions", {"questions/nothing/corpus.jsonl": ""}, "'nothing'"),
-    ("own/questions", {**QUESTION, "questions/deu/qrels.tsv": "query\tcorpus\tscore\n"}, ":1: the header lacks q"),
     (
         "own/questions",
         {**QUESTION, "questions/deu/qrels.tsv": "query-id\tcorpus-id\tscore\nq\tp\tx\n"},
@@ -197,11 +192,8 @@ BROKEN = [
     ("mewsc16", {"de_sentences.txt": "a\nb", "de_categories.txt": "1\n\n"}, "categories.txt:2: label '' is empty"),
     ("short-text-clustering", {"agnews.txt": "1\ta\nb\n"}, "agnews.txt:2: 1 cells"),
     ("short-text-clustering", {"agnews.txt": "1\ta\n", "tweet.txt": lines({"text": 7, "cluster": 2})}, ":1: text 7"),
-    ("tnews", {"tnews/dev.json": '{"label": "1", "sentence": "a"}\n{\n'}, "dev.json:2: is not JSON"),
-    ("own/clusters", {"clustering/x.deu.tsv": "1\ta\n\tb\n"}, "x.deu.tsv:2: label '' is empty"),
     ("pawsx", {"test-de.tsv": "a\tb\t2\n"}, "test-de.tsv:1: the label '2'"),
     ("pawsx", {"test-de.tsv": "a\tb\t1\na\tb\n"}, "test-de.tsv:2: 2 cells"),
-    ("pawsx", {"test-de.tsv": " \tb\t1\n"}, "test-de.tsv:1: sentence1 ' ' is empty"),
     ("pawsx", {"test-de.tsv": "n\ta\tb\t1\n"}, "test-de.tsv:1: the header lacks sentence1, sentence2, label"),
     ("xtreme-xnli", {"test-de.tsv": "a\tb\nc\td\n", "labels.test.txt": "neutral\n"}, "labels.test.txt has 1"),
     ("xtreme-xnli", {"test-de.tsv": "a\tb\n", "labels.test.txt": "maybe\n"}, "labels.test.txt:1: the label 'maybe'"),

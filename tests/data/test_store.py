@@ -1,11 +1,9 @@
 """Rows on disk: whatever is cut off, damaged or written by others, no wrong row is ever read."""
 
 import errno
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
+from contextlib import nullcontext
 from unittest import mock
 
 import numpy as np
@@ -244,37 +242,24 @@ def test_a_vector_that_is_not_finite_is_refused_when_it_is_read(tmp_path, value)
         store[np.array([7])]
 
 
-# Opens the folder, says so, waits for a line, adds two texts; with "kill" it dies once its vectors are written.
-WRITER = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np
-from isoglot.data import store
-folder, texts, value, end = sys.argv[1:]
-opened = store.VectorStore(Path(folder))
-print("open", flush=True)
-sys.stdin.readline()
-if end == "kill":
-    real = store.write_rows
-    store.write_rows = lambda *given: (real(*given), os.kill(os.getpid(), signal.SIGKILL))
-opened.add(list(texts), np.full((2, 2), float(value), np.float32))
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are of POSIX systems")
 def test_processes_that_share_a_folder_keep_each_others_vectors(tmp_path):
     """All open the folder before any writes, and one is killed between its vectors and their line."""
-    settings = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    settings["env"] = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, tmp_path, *words], **settings)
-        for words in (("ab", "1", "live"), ("ef", "9", "kill"), ("cd", "7", "live"))
-    ]
+    fork = multiprocessing.get_context("fork")
+    opened = fork.Barrier(3)
+
+    def add(texts, value, killed):
+        store = VectorStore(tmp_path)
+        opened.wait(60)
+        with mock.patch.object(storing, "_checksum", side_effect=lambda _: os._exit(9)) if killed else nullcontext():
+            store.add(list(texts), np.full((2, 2), value, np.float32))
+
+    writers = [fork.Process(target=add, args=words) for words in (("ab", 1, False), ("ef", 9, True), ("cd", 7, False))]
     for writer in writers:
-        assert writer.stdout.readline() == b"open\n"
+        writer.start()
     for writer in writers:
-        writer.communicate(b"\n")
-    assert [writer.returncode for writer in writers] == [0, -signal.SIGKILL, 0]
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 9, 0]
     store = VectorStore(tmp_path)
     assert store[store.find("abcd")].tolist() == [[1, 1], [1, 1], [7, 7], [7, 7]]
     assert store.find("ef").tolist() == [-1, -1]

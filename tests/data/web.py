@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import IO
 
 from isoglot.data.sets import find
+from isoglot.data.sets.catalogue import Hub
 
 
 @dataclass
@@ -102,11 +104,18 @@ def serving(web: Web) -> Iterator[Web]:
         thread.join()
 
 
+def pages_of(hub: Hub, files: dict[str, bytes], digest: str = "") -> dict[str, bytes]:
+    """Pages of a hub that has these files; `digest` is listed instead of theirs."""
+    listing = [{"type": "directory", "path": "data"}, {"type": "file", "path": "README.md"}]
+    for path, text in files.items():
+        content = {"size": len(text), "lfs": {"oid": digest or sha256(text).hexdigest()}}
+        listing.append({"type": "file", "path": path, **content})
+    where, tree = f"datasets/{hub.repository}", "/".join(filter(None, (hub.revision, hub.folder)))
+    pages = {f"/huggingface.co/api/{where}/tree/{tree}?recursive=true": json.dumps(listing).encode()}
+    return pages | {f"/huggingface.co/{where}/resolve/{hub.revision}/{path}": text for path, text in files.items()}
+
+
 def hub_pages(name: str) -> dict[str, bytes]:
     """Pages of a hub that has the files of a set, with as many lines as the catalogue expects."""
     one = find(name)
-    files = {count.files.removesuffix("*"): b"{}\n" * count.lines for count in one.counts}
-    listing = [{"type": "file", "path": path, "size": len(text)} for path, text in files.items()]
-    where, revision = f"/huggingface.co/datasets/{one.hub.repository}/resolve", one.hub.revision
-    tree = f"/huggingface.co/api/datasets/{one.hub.repository}/tree/{revision}?recursive=true"
-    return {tree: json.dumps(listing).encode()} | {f"{where}/{revision}/{path}": text for path, text in files.items()}
+    return pages_of(one.hub, {count.files.removesuffix("*"): b"{}\n" * count.lines for count in one.counts})

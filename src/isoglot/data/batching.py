@@ -212,20 +212,15 @@ def _boundaries(language_pair: Array, longest: Array, sizes: Array, size: int, t
 # How often each group is seen in an epoch, and in which order
 
 
-def epoch_items(
-    table: GroupTable, settings: Batching, *, seed: int, epoch: int, mixing: Mapping[str, Mixing] | None = None
-) -> Items:
+def epoch_items(table: GroupTable, settings: Batching, *, seed: int, epoch: int, mixing: Mapping[str, Mixing]) -> Items:
     """The items of an epoch in their order. `mixing` are those of the sources by name."""
-    parts = np.ones(len(table), dtype=np.int64)
-    if settings.rows == "matching":
-        parts = matching_sizes(table)
+    parts = matching_sizes(table) if settings.rows == "matching" else np.ones(len(table), dtype=np.int64)
     group = np.repeat(np.arange(len(table)), parts)
     part = np.arange(len(group)) - np.repeat(np.cumsum(parts) - parts, parts)
     if not len(group):
         raise CorpusError('no group contains sentences of two languages, so batching.rows = "matching" finds no pairs')
     rng = np.random.default_rng((seed, epoch))
     bucket = buckets(table)[group]
-    mixing = mixing or {}
     plain = settings.temperature == 1.0 and all(one.weight is None and not one.cap for one in mixing.values())
     quotas = np.bincount(bucket) if plain else _quotas(table, bucket, settings.temperature, mixing)
     drawn, rounds, places = [], [], []
@@ -338,11 +333,11 @@ class _Rows:
         return np.asarray(np.arange(len(self.item)) - first)
 
 
-def select(table: GroupTable, items: Items, settings: Batching, salt: int, *, most: Array | None = None) -> Selection:
+def select(table: GroupTable, items: Items, settings: Batching, salt: int, *, most: Array | None) -> Selection:
     """The rows of each item with their slots, following `rows`, `hard_negatives`, `views` and `anchor`.
 
     Second views have the slots after all first ones: slots 0 and 1 are of two sentences if a group has two.
-    `most` (I,) is the maximum number of sentences of each item; None: that of the settings.
+    `most` (I,) is the maximum number of sentences of each item; None: all.
     """
     starts, stops = table.row_bounds(items.group)
     row, item = join_ranges(starts, stops - starts), np.repeat(np.arange(len(items)), stops - starts)
@@ -351,8 +346,8 @@ def select(table: GroupTable, items: Items, settings: Batching, salt: int, *, mo
     rows = rows.take(~rows.hard | (settings.hard_negatives < 0) | (rows.place < settings.hard_negatives))
     if settings.rows == "matching":
         rows = _partners(table, rows, items, salt)
-    elif settings.most or most is not None:
-        rows = rows.take(rows.hard | (rows.place < (settings.most if most is None else most[rows.item])))
+    elif most is not None:
+        rows = rows.take(rows.hard | (rows.place < most[rows.item]))
     if settings.anchor == "first":
         rows = rows.take(np.lexsort((rows.row, rows.hard, rows.item)))  # back in the order of the source
     times = np.where(rows.hard, 1, settings.views)

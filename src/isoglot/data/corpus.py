@@ -113,11 +113,11 @@ class FileSource(Source):
 
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
         """Read the groups."""
-        return chain.from_iterable(self._read(path, counts) for path in self.paths())
+        return chain.from_iterable(self._read(path, counts) for path in match_pattern(self.path))
 
     def check(self, first: int) -> None:
         """Read the first groups."""
-        for path in self.paths():
+        for path in match_pattern(self.path):
             deque(islice(self._read(path, Counter()), first), maxlen=0)
 
     def size(self) -> int:
@@ -131,16 +131,8 @@ class FileSource(Source):
 
     def files(self) -> list[Path]:
         """All files that are read."""
-        files = [file for path in self.paths() for file in files_of(path)]
+        files = [file for path in match_pattern(self.path) for file in files_of(path)]
         return [*files, *([Path(self.options["other"])] if self.options.get("other") else [])]
-
-    def paths(self) -> list[Path]:
-        """The files, folders or beginnings of names that the path stands for, in alphabetical order."""
-        if (paths := match_pattern(self.path)) is None:
-            return [self.path]
-        if not paths:
-            raise CorpusError("no file has a name like this", file=self.path)
-        return paths
 
     def _read(self, path: Path, counts: Counter[str]) -> Iterator[Group]:
         counting = "counts" in inspect.signature(READERS[self.reader]).parameters
@@ -226,7 +218,8 @@ class Corpus:
         for source in self.sources:
             source.check(first)
         linked = [one for one in self.sources if isinstance(one, FileSource) and one.reader == "entities"]
-        if len({digest for one in linked for _, digest in contents(path / TABLE for path in one.paths())}) > 1:
+        tables = (path / TABLE for one in linked for path in match_pattern(one.path))
+        if len({digest for _, digest in contents(tables)}) > 1:
             problem = f"entities are numbered by one {TABLE}, and its folders have several"
             raise RecipeError(f"streams.{self.name}: {problem}; pass all dumps to one `isoglot wikipedia`")
         try:

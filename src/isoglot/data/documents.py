@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError, naming_extras
-from isoglot.data.files import collect, first_bytes, read_lines
+from isoglot.data.files import first_bytes, read_lines
 from isoglot.data.xml_stream import LONGEST_TEXT, read_events
 
 LARGEST = 1 << 28  # bytes of the text of a DOCX document when unpacked, and characters of Markdown
@@ -163,7 +163,6 @@ def read_docx(path: str | Path) -> Iterator[str]:
     from zlib import error as zlib_error
 
     first_bytes(path)  # raises for a missing file, a folder or a pipe
-    collect([path])
     try:
         with ZipFile(path) as archive:
             size = archive.getinfo(_DOCX_TEXT).file_size

@@ -190,12 +190,11 @@ def name_beside(target: Path, ending: str) -> Path:
 
     A name that is too long for the ending is truncated, and a digest keeps it unique.
     """
-    name = target.name
+    name, encoded = target.name, os.fsencode(target.name)
     if not name:
         raise OutputError(f"{target}: is the root of the file system; choose another output")
-    if len(name.encode("utf-8", "surrogateescape")) > _LONGEST:
-        head = name.encode("utf-8", "surrogateescape")[:_CUT].decode("utf-8", "ignore")
-        name = f"{head}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    if len(encoded) > _LONGEST:
+        name = f"{encoded[:_CUT].decode('utf-8', 'ignore')}.{hashlib.sha256(encoded).hexdigest()[:16]}"
     return target.with_name(f".{name}.{ending}")
 
 
@@ -332,14 +331,12 @@ def check_output(
         target = Path(os.path.realpath(path))  # of a loop of links, a link of it
         if target.is_symlink():
             raise OutputError(f"{path}: is a loop of symbolic links; choose another output")
-        if _is_device(target):
-            if folder:
-                raise OutputError(f"{path}: is not a folder; choose another output")
-            return
         exists = target.exists()
         if exists and folder is not target.is_dir():
             is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
             raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
+        if _is_device(target):
+            return
         for source in inputs:
             _check_input(path, target, source, whole=whole)
         name_beside(target, "12345678.tmp").exists()  # raises for a name that is too long
@@ -585,10 +582,17 @@ def collect(paths: Iterable[str | Path]) -> None:
 
 
 def _open(path: str | Path) -> BinaryIO:
+    """Open a regular file; most files are read twice, which a pipe does not allow."""
     collect([path])
     try:
-        _refuse_special(path)
+        mode = Path(path).stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise CorpusError("is a folder; pass a file in it, or read it with the reader 'folder'", file=path)
+        if not stat.S_ISREG(mode):
+            raise CorpusError("is a pipe or a device, not a regular file; save its content to a file first", file=path)
         return Path(path).open("rb")
+    except ValueError as error:  # a NUL, or half of a surrogate pair
+        raise CorpusError(f"cannot be the name of a file ({error}); check it", file=path) from None
     except FileNotFoundError:
         if str(path) == "-":
             raise CorpusError("stdin can't be read here; pass the name of a file", file=path) from None
@@ -664,18 +668,6 @@ def count_bytes(size: int) -> None:
     """Count bytes on disk as read, for `meter`; also those of a file whose content is read from a copy."""
     for add in _meters:
         add(size)
-
-
-def _refuse_special(path: str | Path) -> None:
-    """Regular files only: most files are read twice, which a pipe does not allow."""
-    try:
-        mode = Path(path).stat().st_mode
-    except ValueError as error:  # a NUL, or half of a surrogate pair
-        raise CorpusError(f"cannot be the name of a file ({error}); check it", file=path) from None
-    if stat.S_ISDIR(mode):
-        raise CorpusError("is a folder; pass a file in it, or read it with the reader 'folder'", file=path)
-    if not stat.S_ISREG(mode):
-        raise CorpusError("is a pipe or a device, not a regular file; save its content to a file first", file=path)
 
 
 def _read(content: Iterator[bytes], path: str | Path, lines: int) -> bytes:

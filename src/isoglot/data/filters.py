@@ -146,9 +146,7 @@ def files_in(path: str | Path) -> list[Path]:
     paths = match_pattern(root)
     if root.is_dir():
         paths = sorted(file for file in root.rglob("*") if "/." not in f"/{file.relative_to(root).as_posix()}")
-    if paths is None:
-        return [root]
-    if not (files := [*filter(Path.is_file, paths)]):
+    if not (files := [file for file in paths if file.is_file() or paths == [root]]):
         raise CorpusError("contains no files of test sentences; check the name", file=path)
     return files
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from isoglot.core.errors import CorpusError, OutputError, naming_extras, nearest
 from isoglot.data.documents import read_docx, read_html, read_markdown, read_subtitles
-from isoglot.data.files import atomic_write, collect, first_bytes, json_object, json_string, read_lines, suffix_of
+from isoglot.data.files import atomic_write, first_bytes, json_object, json_string, read_lines, suffix_of
 from isoglot.data.vectors import write_parquet
 
 _BREAKS = re.compile(r"[\t\r\n\0]")
@@ -78,23 +78,15 @@ def read_table(
 
 
 def _fit_rows(path: str | Path, names: list[str], places: list[int], rows: Cells) -> Cells:
-    empty = True
+    line = 0
     for line, cells in rows:
-        empty = False
-        row = _fit(cells, names, path, line)
-        yield line, row if len(places) == len(names) else [row[place] for place in places]
-    if empty:
+        if len(cells) != len(names):
+            kind = "a column is missing" if len(cells) < len(names) else "a cell too many"
+            problem = f"{kind}: {len(cells)} columns where {len(names)} are expected ({', '.join(names)})"
+            raise CorpusError("is empty; remove the line" if cells == [""] else problem, file=path, line=line)
+        yield line, cells if len(places) == len(names) else [cells[place] for place in places]
+    if not line:
         raise CorpusError("contains a header and no text below it", file=path)
-
-
-def _fit(cells: list[str], names: list[str], path: str | Path, line: int) -> list[str]:
-    if len(cells) == len(names):
-        return cells
-    if cells == [""]:
-        raise CorpusError("is empty; remove the line", file=path, line=line)
-    kind = "a column is missing" if len(cells) < len(names) else "a cell too many"
-    expected = f"{len(cells)} columns where {len(names)} are expected ({', '.join(names)})"
-    raise CorpusError(f"{kind}: {expected}", file=path, line=line)
 
 
 def read_records(path: str | Path, *, skip_blank: bool = False) -> Records:
@@ -164,30 +156,26 @@ def _tab_cells(path: str | Path) -> Cells:
     return ((number, line.split("\t")) for number, line in read_lines(path))
 
 
-def csv_cells(
-    path: str | Path, *, separator: str = "", skip_blank: bool = True, carriage_returns: bool = True
-) -> Cells:
+def csv_cells(path: str | Path, *, skip_blank: bool = True, carriage_returns: bool = True) -> Cells:
     """The rows of quoted CSV with the number of their first line; those without text only if they are not skipped.
 
     Raises `CorpusError` for wrong quotes, and as `read_lines` does.
     """
     lines = (text for _, text in read_lines(path, carriage_returns=carriage_returns))
     first = next(lines, "")
-    separator = separator or max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
+    separator = max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
     # The reader is given line ends, as a quoted cell may contain one, and counts the lines itself.
     rows = csv.reader((f"{text}\n" for part in ([first], lines) for text in part), delimiter=separator, strict=True)
-    while True:
-        line = rows.line_num + 1
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            reason = str(error).replace("\t", "a tab")  # the delimiter stands in the message as it is
-            problem = f"is not quoted as CSV ({reason}); correct the quotes of this row or get the file again"
-            raise CorpusError(problem, file=path, line=line) from None
-        if not skip_blank or any(map(str.strip, cells)):
-            yield line, cells
+    line = 1
+    try:
+        for cells in rows:
+            if not skip_blank or any(map(str.strip, cells)):
+                yield line, cells
+            line = rows.line_num + 1
+    except csv.Error as error:
+        reason = str(error).replace("\t", "a tab")  # the delimiter stands in the message as it is
+        problem = f"is not quoted as CSV ({reason}); correct the quotes of this row or get the file again"
+        raise CorpusError(problem, file=path, line=line) from None
 
 
 def _xlsx_cells(path: str | Path) -> Cells:
@@ -196,7 +184,6 @@ def _xlsx_cells(path: str | Path) -> Cells:
     with naming_extras():
         from openpyxl import load_workbook
     first_bytes(path)  # raises for a missing file, a folder or a pipe
-    collect([path])
     try:
         with ZipFile(path) as archive:
             if (size := sum(member.file_size for member in archive.infolist())) > _LARGEST_WORKBOOK:
@@ -231,9 +218,7 @@ def parquet_metadata(path: str | Path, name: str) -> str:
 @contextmanager
 def open_parquet(path: str | Path) -> Iterator[Any]:
     """A Parquet file of pyarrow. Raises `CorpusError` for a file that is missing or damaged."""
-    collect([path])
-    if not Path(path).is_file():
-        raise CorpusError("no such file; check the name", file=path)
+    first_bytes(path)  # raises for a missing file, a folder or a pipe
     with naming_extras():
         from pyarrow import ArrowException, parquet
     try:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.readers import read_folder, read_moses
 from isoglot.data.readers.aligned import language_in_name, split_name
@@ -67,17 +66,6 @@ def test_the_files_and_their_order_are_told_by_the_pair_in_the_name_by_languages
     assert list(read_moses(tmp_path / "x.en", other=tmp_path / "y.de")) == pair
 
 
-@pytest.mark.parametrize("german, english", [("a\nb\n", "x\ny\nz\n"), ("a\nb\nc\nd\n", "x\ny\n")])
-def test_unequal_line_counts_name_both(tmp_path, german, english):
-    write(tmp_path, {"a.de": german, "a.en": english})
-    with pytest.raises(CorpusError) as caught:
-        list(read_moses(tmp_path / "a"))
-    for name, text in (("a.de", german), ("a.en", english)):
-        count = len(text.split())
-        assert f"{name}: has {count} lines" in str(caught.value) or f"{name} has {count}," in str(caught.value)
-    assert "so from line 3 on they are not translations" in str(caught.value)
-
-
 def test_empty_lines_can_be_skipped_and_are_counted(tmp_path):
     write(tmp_path, {"a.de": "eins\n\n \n", "a.en": "one\ntwo\nthree\n"})
     counts = Counter()
@@ -104,12 +92,8 @@ def test_skipping_empty_lines_shortens_groups_of_many(tmp_path):
 
 def test_several_sets_must_be_chosen_from(tmp_path):
     write(tmp_path, {"train.de": "a\n", "train.en": "b\n", "val.de": "c\n", "val.en": "d\n"})
-    with pytest.raises(CorpusError, match=r"contains 2 sets \(train, val\); pass sets="):
-        list(read_folder(tmp_path))
     assert texts(read_folder(tmp_path, sets="val")) == [("c", "d")]
     assert texts(read_folder(tmp_path, sets="*")) == [("a", "b"), ("c", "d")]
-    with pytest.raises(CorpusError, match="no set is named 'test'; there are: train, val"):
-        list(read_folder(tmp_path, sets="test"))
 
 
 def test_a_folder_of_pair_folders(tmp_path):
@@ -118,5 +102,3 @@ def test_a_folder_of_pair_folders(tmp_path):
     assert texts(read_folder(tmp_path, sets="*")) == [("a", "b"), ("c", "d")]
     assert texts(read_folder(tmp_path, sets="eng-*")) == [("c", "d")]
     assert texts(read_folder(tmp_path, sets="*", languages="de,en")) == [("a", "b")]
-    with pytest.raises(CorpusError, match="no set has two of the languages deu, fra"):
-        list(read_folder(tmp_path, sets="*", languages="de,fr"))

@@ -3,6 +3,7 @@
 import tracemalloc
 from collections import Counter
 
+import folders
 import pytest
 
 from isoglot.core.errors import CorpusError
@@ -25,8 +26,7 @@ def unit(**segments):
 
 
 def write(path, *units, end="</body></tmx>"):
-    path.write_text(HEAD + "<body>" + "".join(units) + end, encoding="utf-8")
-    return path
+    return folders.write(path, HEAD + "<body>" + "".join(units) + end)
 
 
 def test_units_become_groups(tmp_path):
@@ -124,29 +124,24 @@ XLIFF_2 = """<xliff version="2.1" srcLang="en" trgLang="de" xmlns="urn:oasis:nam
 """
 
 
-def saved(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def pairs_of(path, **options):
     return [group.texts for group in read(reader_of(path, default="lines"), path, **options)]
 
 
 def test_pairs_of_po_and_xliff(tmp_path):
-    po = saved(tmp_path / "a.po", PO)
+    po = folders.write(tmp_path / "a.po", PO)
     boats = ("The red boat", "Das rote Boot")
     assert pairs_of(po) == [boats, ("%d boat", "%d Boot"), ("%d boats", "%d Boote")]
     assert next(read("po", po)).langs == ("eng", "deu")
     assert next(read("po", po, languages="fra,ita")).langs == ("fra", "ita")
-    first, second = saved(tmp_path / "a.xlf", XLIFF_1), saved(tmp_path / "b.xliff", XLIFF_2)
+    first, second = folders.write(tmp_path / "a.xlf", XLIFF_1), folders.write(tmp_path / "b.xliff", XLIFF_2)
     assert pairs_of(first) == [boats]
     assert pairs_of(second) == [boats, ("It sails.", "Es fährt.")]
     assert [group.langs for group in read("xliff", first)] == [("eng", "deu")]
     copied = XLIFF_2.replace("<segment", '<segment state="initial"').replace("Es fährt.", "It sails.")
-    assert pairs_of(saved(tmp_path / "c.xliff", copied)) == [boats]
-    assert pairs_of(saved(tmp_path / "b.po", PO.replace("The red boat", "The\u2028red boat"))) == pairs_of(po)
-    named = saved(tmp_path / "c.po", PO.replace("Language: de", "X-Generator: a"))
+    assert pairs_of(folders.write(tmp_path / "c.xliff", copied)) == [boats]
+    assert pairs_of(folders.write(tmp_path / "b.po", PO.replace("The red boat", "The\u2028red boat"))) == pairs_of(po)
+    named = folders.write(tmp_path / "c.po", PO.replace("Language: de", "X-Generator: a"))
     assert [group.langs for group in read_files([named], languages=["en", "de"])] == [("eng", "deu")] * 3
     for path in (po, first, second):
         sentence = next(read_sentences(str(path)))

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from packed import zipped
 
 from isoglot.core.errors import CorpusError
 from isoglot.data.readers import read
@@ -14,7 +15,10 @@ TSV = [
     ("en\tde\na\tb\tc\n", ":2: a cell too many: 3 columns"),
     ("en\tde\na\tb\n\nc\td\n", ":3: is empty"),
     ("en\tde\n\t \n", ":2: contains no text in any language"),
-    ("score\ten\nhigh\tHi\n", ":2: the score 'high' is not a number"),
+    *(
+        (f"score\ten\n{number}\tHi\n", ":2: the score '?.* is not a number")
+        for number in ("high", "nan", "1_000", "١", "", "0x1p3", "9" * 400, "1e39")
+    ),
     ("en\tde\n", ": contains a header and no text below it"),
     ("ID\ten\tde\n17\tHi\tHallo\n", ":2: the column ID would be Indonesian, and contains ids such as '17'"),
 ]
@@ -47,6 +51,9 @@ JSONL = [
     ('{"texts": [], "langs": []}', "no text in any language"),
     ('{"texts": ["a"], "langs": [["en"]]}', "'langs' contains"),
 ]
+NOT_FINITE = ["NaN", "Infinity", "-Infinity", "1e999", "1e39", "1" + "0" * 30, "9" * 5000]
+JSONL += [(f'{{"deu": "a", "eng": "b", "score": {number}}}', "") for number in NOT_FINITE]
+JSONL += [(f'{{"texts": ["a"], "extras": {{"s": [{number}]}}}}', "") for number in NOT_FINITE]
 NLI = [
     ("a.tsv", "a\tb\tc\na\n", "a.tsv:2: 1 columns where premise"),
     ("a.tsv", "a\tb\tc\td\n", "a.tsv:1: 4 columns"),
@@ -77,6 +84,11 @@ MOSES = [
     ({"languages": "de"}, "a pair has two languages, not 1"),
     ({"languages": "de,xx"}, "unknown language 'xx'"),
     ({"other": "a.en"}, "has no language at the end of its name"),
+]
+TWO_SETS = dict.fromkeys(("train.de", "train.en", "val.de", "val.en"), "a\n")
+UNEQUAL = [
+    ("1\n2\n", "1\n2\n3\n", r"a\.de: has 2 lines, but .*a\.en has 3, so from line 3 on they are not translations"),
+    ("1\n2\n3\n4\n", "1\n2\n", r"a\.en: has 2 lines, but .*a\.de has 4, so from line 3 on"),
 ]
 ENTITY = {"text": "Berlin ist groß.", "lang": "deu", "entity": "Q64"}
 ENTITIES = [
@@ -111,6 +123,9 @@ XLIFF = f"""<xliff><file source-language="en" target-language="de">
 DOCUMENTS = [
     ("docx", b"PK\x03\x04 damaged", ": cannot be read as a DOCX document"),
     ("docx", "text", ": cannot be read as a DOCX document"),
+    ("docx", zipped({"a.txt": b"a"}), r": cannot be read as a DOCX document \(.*word/document\.xml"),
+    ("xlsx", "en,de\n", ": cannot be read as an XLSX workbook"),
+    ("xlsx", zipped({"a.txt": b"a"}), ": cannot be read as an XLSX workbook"),
     ("docx", "", ": "),
     ("html", b"<p>\xff</p>", ":1: byte 0xff"),
     ("html", "<p> </p>", ": contains no text"),
@@ -154,12 +169,17 @@ ROWS = [  # reader, options, the path that is read, files, what is said after th
     *(("nli", {}, name, {name: text}, message) for name, text, message in NLI),
     *(("nli", {"labelled": True}, name, {name: text}, message) for name, text, message in LABELLED),
     ("nli", {"labelled": True, "split": "dev"}, "", {"s1.dev": "a\n", "labels.dev": "a\n"}, r"s2\.dev: no such"),
+    ("nli", {"labelled": True}, "", {"s1.train": "a", "s2.train": "a\nb", "labels.train": "0\n0"}, r"s1\.train: has"),
     *(("tmx", {}, "a.tmx", {"a.tmx": f"<tmx><tu>{unit}</tu></tmx>"}, f"tmx{message}") for unit, message in TMX),
     ("tmx", {}, "a.tmx", {"a.tmx": "<tmx/>"}, "contains no translation unit"),
     *(("moses", given, "a", dict.fromkeys(["a", "a.de", "a.en", "a.fr"], "?\n"), message) for given, message in MOSES),
+    *(("moses", {}, "a", {"a.de": german, "a.en": english}, message) for german, english, message in UNEQUAL),
     ("moses", {}, "a", {"a.de": "eins\n\ndrei\n", "a.en": "one\ntwo\nthree\n"}, r"a\.de:2: is empty"),
     ("folder", {}, "nothing", {}, "nothing: not a folder"),
     ("folder", {}, "", {}, "contains no line-aligned files"),
+    ("folder", {}, "", TWO_SETS, r"contains 2 sets \(train, val\); pass sets="),
+    ("folder", {"sets": "test"}, "", TWO_SETS, "no set is named 'test'; there are: train, val"),
+    ("folder", {"sets": "*", "languages": "de,fr"}, "", TWO_SETS, "no set has two of the languages deu, fra"),
     ("folder", {}, "", dict.fromkeys(("zho.txt", "cmn.txt", "eng.txt"), "a\n"), r"zho\.txt: and cmn\.txt are both zho"),
     ("jsonl", {}, "a.jsonl", {"a.jsonl": '{"id": "s-17", "en": "Hi"}\n'}, ":1: the column id would be Indonesian, and"),
     ("lines", {"language": "xx"}, "a.txt", {"a.txt": "a\n"}, r"a\.txt: unknown language 'xx'"),
@@ -191,3 +211,4 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path, reader, options, place,
         list(read(reader, tmp_path / place, **options))
     assert str(caught.value).startswith(str(tmp_path))
     assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500

@@ -11,6 +11,7 @@ def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     with OPENERS.get(path.suffix, Path.open)(path, "wb") as file:
         file.write(text.encode() if isinstance(text, str) else text)
+    return path
 
 
 def tatoeba(folder, pairs):

@@ -66,9 +66,14 @@ def files_of(path: str | Path) -> list[Path]:
     return files
 
 
-def match_pattern(path: Path) -> list[Path] | None:
-    """The files and folders that match a path with `*`, `?` or `[`, sorted; None for a name, which may have these."""
+def match_pattern(path: Path) -> list[Path]:
+    """The files and folders that match a path with `*`, `?` or `[`, sorted; of a name, which may have these, itself.
+
+    Raises `CorpusError` when there are none.
+    """
     if path.exists() or not any(mark in str(path) for mark in "*?["):
-        return None
+        return [path]
     anchor = Path(path.anchor)
-    return sorted(anchor.glob(str(path.relative_to(anchor))))
+    if not (paths := sorted(anchor.glob(str(path.relative_to(anchor))))):
+        raise CorpusError("no file has a name like this", file=path)
+    return paths

@@ -17,7 +17,8 @@ from typing import Any
 
 from isoglot.core.errors import CorpusError
 from isoglot.core.numbers import whole
-from isoglot.data.files import json_object, locate, read_lines
+from isoglot.data.files import locate, read_lines
+from isoglot.data.formats import read_records
 from isoglot.data.groups import Group
 from isoglot.data.languages import OnUnknown, canonical_or_skip
 
@@ -47,9 +48,9 @@ def read_entities(
     file = locate(Path(path), SENTENCES) or Path(path) / SENTENCES
     rows: dict[str, int] = {}
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
-    for number, text in read_lines(file):
+    for number, item in read_records(file):
         rows = rows or {name: row for row, (name, _, _) in enumerate(read_table(file.parent / TABLE))}
-        item = _parse(text, file, number)
+        _check(item, file, number)
         extras: dict[str, float | tuple[float, ...]] = {"entity": _row(item["entity"], rows, file, number)}
         if hard:
             chance = Random(f"{seed} {number}")  # a text, so that it is hashed and the same everywhere
@@ -80,9 +81,8 @@ def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
         yield cells[0], links, cells[2]
 
 
-def _parse(text: str, file: Path, number: int) -> dict[str, Any]:
-    """The object of a line, its four names checked."""
-    item = json_object(text, file=file, line=number)
+def _check(item: dict[str, Any], file: Path, number: int) -> None:
+    """Check the four names of an instance, of which `hard` may be missing."""
     item.setdefault("hard", [])
     for name in ("text", "lang", "entity"):
         if not isinstance(item.get(name), str) or not item[name].strip():
@@ -90,7 +90,6 @@ def _parse(text: str, file: Path, number: int) -> dict[str, Any]:
             raise CorpusError(f"{problem}; is this a file of `isoglot wikipedia`?", file=file, line=number)
     if not isinstance(item["hard"], list) or not all(isinstance(name, str) for name in item["hard"]):
         raise CorpusError(f"'hard' must be a list of ids, not {item['hard']!r}", file=file, line=number)
-    return item
 
 
 def _row(name: str, rows: dict[str, int], file: Path, number: int) -> int:

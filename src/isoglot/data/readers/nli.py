@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from isoglot.core.errors import CorpusError, quote
-from isoglot.data.files import locate, read_lines, suffix_of
+from isoglot.data.files import locate, read_lines, suffix_of, without_compression
 from isoglot.data.formats import read_records, read_table, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
@@ -49,7 +49,6 @@ LABELS = {
 }
 _LABEL = {*filter(None, LABELS), *(layout[2] for layout in LAYOUTS)}  # where a contradiction may stand
 Mode = Literal["triplets", "groups", "pairs"]
-Draw = Literal["paper", "repo"]
 Key = Literal["premise", "none"]
 
 
@@ -109,7 +108,7 @@ def read_xnli(
     split: str = "train",
     pool: str | Iterable[str] | None = None,
     mode: Mode = "triplets",
-    draw: Draw = "paper",
+    draw: Literal["paper", "repo"] = "paper",
     sentences: Literal["premise", "both"] = "premise",
     hard_negatives: bool = False,
     key: Key = "premise",
@@ -242,10 +241,10 @@ def _find_files(root: Path, split: str, pool: str | Iterable[str] | None) -> tup
     """The languages of the pool, sorted, their files, and last the file whose text identifies a row."""
     if not root.is_dir():
         raise CorpusError("not a folder; pass the folder with one file per language", file=root)
-    name = re.compile(rf"(?:.*\.)?{re.escape(split)}[-.]([A-Za-z]{{2,3}})\.tsv(?:\.(?:gz|xz|bz2))?")
+    name = re.compile(rf"(?:.*\.)?{re.escape(split)}[-.]([A-Za-z]{{2,3}})\.tsv")
     file_of: dict[str, Path] = {}
     for file in sorted(root.rglob("*.tsv*")):
-        if not (match := name.fullmatch(file.name)) or not is_language(match[1]):
+        if not (match := name.fullmatch(without_compression(file.name))) or not is_language(match[1]):
             continue
         if (code := canonical(match[1])) in file_of:
             raise CorpusError(f"and {file_of[code].name} are both {code}; remove one of them", file=file)

@@ -29,8 +29,8 @@ class Columns:
 
     names    the columns in their order, between blanks; a single one is the whole line; of records and below a header
              those that are needed, others may be between them
-    form     `tabs`: cells between tabs, without quoting; `csv` and `quoted`: cells between commas or tabs with CSV
-             quotes; `records`: JSON lines or Parquet
+    form     `tabs`: cells between tabs, without quoting; `csv`: quoted cells between commas or tabs; `records`: JSON
+             lines or Parquet
     header   the first line has the names of the columns
     surplus  of a line with more tabs than columns: an error, `ignored`, or `joined` to the last column
     beside   the column whose cells are the lines of a second file, which with `beside_shorter` may end earlier: rows
@@ -48,7 +48,7 @@ class Columns:
 
     names: str = "text"
     _: KW_ONLY
-    form: Literal["tabs", "csv", "quoted", "records"] = "tabs"
+    form: Literal["tabs", "csv", "records"] = "tabs"
     header: bool = False
     surplus: Literal["error", "ignored", "joined"] = "error"
     beside: str = ""
@@ -123,8 +123,7 @@ class Columns:
 
     def _split(self, path: Path) -> Iterator[tuple[int, list[str]]]:
         if self.form != "tabs":
-            separator = "," if self.form == "csv" else "\t"
-            return csv_cells(path, separator=separator, skip_blank=False, carriage_returns=self.carriage_returns)
+            return csv_cells(path, skip_blank=False, carriage_returns=self.carriage_returns)
         most = self.names.count(" ") if self.surplus == "joined" or " " not in self.names else -1
         lines = read_lines(path, carriage_returns=self.carriage_returns)
         return ((number, line.split("\t", most)) for number, line in lines)

@@ -403,22 +403,19 @@ def _semeval(
 _STS17 = "ar-ar en-ar es-es es-en en-en en-tr en-de fr-en it-en nl-en ko-ko"
 _STS22 = "en de es pl tr ar ru zh fr de-en es-en it pl-en zh-en es-it de-fr de-pl fr-pl"
 _STSB = "de en fr it ja nl pl pt ru es zh"
-# Track and languages in the names of its files, and whether English comes first against that name.
-_TRACKS = {
-    **{"1.ar-ar": False, "2.ar-en": True, "3.es-es": False, "4a.es-en": False},
-    **{"4b.es-en": True, "5.en-en": False, "6.tr-en": True},
-}
+_TRACKS = "1.ar-ar 2.ar-en 3.es-es 4a.es-en 4b.es-en 5.en-en 6.tr-en"  # and their languages in the names of files
 
 
 def _sts17_tracks(data: Path) -> Iterator[Parts]:
     """SemEval 2017 by track. English comes first in tracks 2, 4b and 6; half of track 6 has no gold score."""
     parts: list[Part] = []
-    for track, english_first in _TRACKS.items():
-        places = ("sts17-official", ".", "sts17", "Sts2017", "data/Sts2017")
-        folders = [f"{place}/STS2017.eval.v1.1" for place in places]
+    places = ("sts17-official", ".", "sts17", "Sts2017", "data/Sts2017")
+    folders = [f"{place}/STS2017.eval.v1.1" for place in places]
+    for track in _TRACKS.split():
         if text := _find(data, folders, f"STS.input.track{track}.txt"):
             subset = f"{_subset(track.partition('.')[2])[0]}{'-4b' if '4b' in track else ''}"
             columns = replace(_SEMEVAL, beside_shorter=track[0] == "6")
+            english_first = track.startswith(("2", "4b", "6"))
             parts.append(_semeval(text.parent, ("test", subset), f"track{track}.txt", columns, swap=english_first))
     yield parts_of(parts)
 
@@ -649,7 +646,7 @@ IMPORTERS: Mapping[str, Importer] = {
         Layout(  # the id of a row is that of its sentence in FLORES-200, the same in every language
             rf"(?P<code>{_FLORES})/(?P<split>train|dev|test)\.tsv",
             "sib-200/annotated sib-200 sib-200/data/annotated . annotated data/annotated",
-            Columns("index_id category text", form="quoted", header=True, label="category", id="index_id"),
+            Columns("index_id category text", form="csv", header=True, label="category", id="index_id"),
             splits="dev test train")),
     "sib200": Importer(
         _copy("sib200"),

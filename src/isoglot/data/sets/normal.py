@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from isoglot.core.errors import CorpusError
-from isoglot.data.files import atomic_write, collect, json_object, read_lines, write_record
+from isoglot.data.files import atomic_write, collect, write_record
+from isoglot.data.formats import read_records
 from isoglot.data.sets.content import measure
 
 VERSION = 1  # version of the importers; increase it when one of them yields other rows for the same files
@@ -173,8 +174,7 @@ def read(part: Part) -> Rows:
 
 def read_rows(path: Path) -> Iterator[Row]:
     """The rows of a file in the normal form. Raises `CorpusError`."""
-    for number, line in read_lines(path):
-        record = json_object(line, file=path, line=number)
+    for number, record in read_records(path):
         try:
             texts, places = tuple(record["texts"]), tuple(record["places"])
             row = Row(texts, places, record.get("label"), record.get("id", ""), record.get("name", ""))

@@ -40,16 +40,6 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_reset_threads)
 
 
-def delegate(*parts: str, name: str) -> Any:
-    """A property of an encoder that is made of others: the first one's attribute, set in all of them."""
-
-    def write(self: Any, value: Any) -> None:
-        for part in parts:
-            setattr(getattr(self, part), name, value)
-
-    return property(lambda self: getattr(getattr(self, parts[0]), name), write)
-
-
 class Encoder(Model, nn.Module):
     """A `Model` whose vectors have a gradient. A subclass implements these members beside `tokenize` and `fingerprint`.
 
@@ -162,7 +152,7 @@ class Encoder(Model, nn.Module):
         """The precision by its full name: see `device.settle`. On a CPU, `auto` asks `keeps_bfloat16` too."""
         device = self.device if place is None else torch.device(place)
         settled = settle(precision, device)
-        is_automatic = settled == "bfloat16" and full_name(precision) in (None, "auto") and device.type == "cpu"
+        is_automatic = settled == "bfloat16" and full_name(precision) == "auto" and device.type == "cpu"
         return "float32" if is_automatic and not self.keeps_bfloat16 else settled
 
     @property
@@ -222,6 +212,34 @@ class Encoder(Model, nn.Module):
     def add_weights(self, checksum: Any) -> None:
         """Update a checksum with names, shapes, types and values of all weights."""
         add_tensors(checksum, self.state_dict())
+
+
+def _delegate(name: str) -> Any:
+    """A property of a `Wrapper`: the attribute of its first part, set in all of them."""
+
+    def write(self: Any, value: Any) -> None:
+        for part in self.parts:
+            setattr(getattr(self, part), name, value)
+
+    return property(lambda self: getattr(getattr(self, self.parts[0]), name), write)
+
+
+class Wrapper(Encoder):
+    """An encoder made of others, its `parts`, which read the same tokens and have the same settings."""
+
+    parts: tuple[str, ...]
+    prompt, prompts, pooling = map(_delegate, ("prompt", "prompts", "pooling"))  # poolings are part of the identity
+    normalizes, max_length, fingerprint = map(_delegate, ("normalizes", "max_length", "fingerprint"))
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Token ids as the first part gives them."""
+        tokens: Tokens = getattr(self, self.parts[0]).tokenize(texts, prompt=prompt)
+        return tokens
+
+    def prepared(self, tokens: Tokens) -> Tokens:
+        """The tokens as the first part prepares them."""
+        made: Tokens = getattr(self, self.parts[0]).prepared(tokens)
+        return made
 
 
 def add_tensors(checksum: Any, tensors: Mapping[str, Tensor]) -> None:

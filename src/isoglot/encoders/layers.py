@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, delegate
+from isoglot.encoders.base import Encoder, Wrapper
 from isoglot.encoders.pooling import POOLINGS, mean
 from isoglot.model import configs, layout, packed
 from isoglot.model.finding import ADAPTER
@@ -303,7 +303,7 @@ def _all_steps(flow: Flow) -> list[Step]:
 Layer = Dense | Flow
 
 
-class WithLayer(Encoder):
+class WithLayer(Wrapper):
     """`encoder`, which is shared and not copied, and `layer` after it; tokens, prompt and length are the encoder's.
 
     The layer comes after the pooling and before any scaling to length one, here and in the saved folder. So a layer
@@ -313,12 +313,7 @@ class WithLayer(Encoder):
     Raises ValueError if the layer takes vectors of another width.
     """
 
-    prompt = delegate("own", name="prompt")
-    prompts = delegate("own", name="prompts")
-    pooling = delegate("own", name="pooling")  # two poolings of one model are two encoders: see `identity`
-    normalizes = delegate("own", name="normalizes")
-    max_length = delegate("own", name="max_length")
-    fingerprint = delegate("own", name="fingerprint")  # the layer changes no token
+    parts = ("own",)
 
     def __init__(self, encoder: Encoder, layer: Layer) -> None:
         super().__init__()
@@ -328,10 +323,6 @@ class WithLayer(Encoder):
         self.dim, self.pads, self.concurrent = layer.out, encoder.pads, encoder.concurrent
         self.name, self.card = encoder.name, encoder.card and encoder.card.derive(encoder.name)
         self.train(encoder.training)
-
-    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids as the encoder gives them."""
-        return self.own.tokenize(texts, prompt=prompt)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the encoder's raw vectors, through the layer."""

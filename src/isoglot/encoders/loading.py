@@ -365,7 +365,7 @@ def _static(folder: Path, settings: dict[str, Any]) -> StaticEncoder:
             f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
         )
     weights = {name: weight.float().numpy() for name, weight in read_weights(folder).items()}
-    saved = StaticModel.open(folder, {}, weights)
+    saved = StaticModel.open(folder, weights)
     with _naming(folder):
         return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **{"max_length": saved.max_length, **settings})
 

@@ -125,19 +125,18 @@ def write_onnx(
     name: str | None = None,
     words: Words = "int4",
     layers: Layers = "int8",
-    block: int = BLOCK,
-    frequent: int = 0,
     compress: bool = False,
+    **settings: Any,
 ) -> None:
     """Write a model folder whose weights are `onnx/model_quantized.onnx`, atomically.
 
-    `isoglot.load` opens it, and any ONNX Runtime runs its graph; see `build_graph` for the settings. `compress` writes
-    tokenizer.json.xz, a quarter of the size, which other programs don't read.
+    `isoglot.load` opens it, and any ONNX Runtime runs its graph. `compress` writes tokenizer.json.xz, a quarter of the
+    size, which other programs don't read; the other settings are those of `build_graph`.
 
     Raises OutputError if the folder can't be replaced.
     """
     source = f"{encoder.fingerprint} {encoder.dim} {encoder.identity()}"
-    data = build_graph(encoder, words=words, layers=layers, block=block, frequent=frequent, source=source)
+    data = build_graph(encoder, words=words, layers=layers, source=source, **settings)
     with layout.replacing(folder) as new:
         encoder.write_settings(new, name=name)
         pieces.write(new)
@@ -471,10 +470,8 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
             weights |= _read_layer(name.removesuffix(_QUANTIZED), node.input[6], stored)
         elif node.op_type == "MatMulNBits":
             weights |= _read_blocks(name.removesuffix(_QUANTIZED), settings["K"], stored)
-        elif node.op_type == "GatherBlockQuantized":
-            weights |= _read_table(name.removesuffix(_QUANTIZED), stored, settings["bits"], settings["block_size"])
         else:
-            raise ValueError(f"{node.op_type} is a form of an earlier version")
+            weights |= _read_table(name.removesuffix(_QUANTIZED), stored, settings["bits"], settings["block_size"])
     for name, values in {**stored, **weights}.items():
         if name not in (_ONE, _ZERO):
             # Not transposed: weights divided among ranks, and fused optimizers, need them row by row.

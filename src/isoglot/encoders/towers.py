@@ -130,7 +130,7 @@ class Towers(Encoder):
 
 def open_towers(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
     """The towers saved in a folder, each opened by `read`; EncoderError if they do not fit together."""
-    lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, configs.Towers).root]
+    lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, list[configs.Tower])]
     with configs.reading(folder / FILE):
         return Towers({name: read(folder / name) for name, _ in lines}, dict(lines))
 

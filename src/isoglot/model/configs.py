@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from isoglot.core.errors import EncoderError, IsoglotError, quote
 
@@ -20,7 +20,7 @@ from isoglot.core.errors import EncoderError, IsoglotError, quote
 Size = Annotated[int, Field(gt=0, lt=1 << 24)]
 Depth = Annotated[int, Field(gt=0, le=1000)]
 Permutation: TypeAlias = Literal["random", "reversed"]  # of the channels of a flow
-Setting = TypeVar("Setting", bound=BaseModel)
+Setting = TypeVar("Setting")
 
 
 class _Strict(BaseModel):
@@ -30,7 +30,7 @@ class _Strict(BaseModel):
 
 
 class Entry(_Strict):
-    """A module: a class of sentence-transformers or of this library, and its folder."""
+    """An entry of modules.json: a class of sentence-transformers or of this library, and its folder."""
 
     idx: int
     path: str
@@ -52,12 +52,6 @@ class Entry(_Strict):
         ):
             raise ValueError("is a class of neither sentence-transformers nor isoglot; foreign code is not run")
         return name
-
-
-class Modules(RootModel[list[Entry]]):
-    """modules.json."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class Settings(_Strict):
@@ -169,12 +163,6 @@ class Tower(_Strict):
     scripts: list[str]
 
 
-class Towers(RootModel[list[Tower]]):
-    """towers.json."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
 class _Hub(_Strict):
     """Files read by transformers, which would offer to run the code named in `auto_map`."""
 
@@ -240,7 +228,7 @@ def read_if_there(path: Path, kind: type[Setting]) -> Setting:
 def check_value(path: Path, kind: type[Setting], value: Any) -> Setting:
     """A value that was read from `path` as settings of a kind."""
     try:
-        return kind.model_validate(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 GRAPH = "onnx/model_quantized.onnx"  # in a folder of `onnx_export.write_onnx`: where transformers.js looks for it
 SOURCE = "isoglot.source"  # metadata of a graph: fingerprint, width and identity of the model that it was made of
 LENGTH = "sentence_bert_config.json"  # where sentence-transformers has the maximum length
+MARKS = ("modules.json", "config.json", "adapter_config.json")  # of which a model has one
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
@@ -70,7 +71,7 @@ class Module:
 
 def is_model(folder: Path) -> bool:
     """Whether a folder has what a saved model begins with."""
-    return any((folder / name).is_file() for name in ("modules.json", "config.json", "adapter_config.json"))
+    return any((folder / name).is_file() for name in MARKS)
 
 
 def is_onnx(folder: Path) -> bool:
@@ -259,7 +260,7 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
 
 def read_modules(folder: Path) -> list[Module]:
     """The modules of a saved folder in order of use; class paths of versions 2 to 6 are all understood."""
-    entries = sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx)
+    entries = sorted(configs.read(folder / "modules.json", list[configs.Entry]), key=lambda entry: entry.idx)
     return [Module(entry.type.rsplit(".", 1)[-1], folder / entry.path) for entry in entries]
 
 

@@ -28,23 +28,11 @@ class StaticModel(Model):
     pads = False
     kind = "StaticEncoder"
 
-    def __init__(
-        self,
-        table: NDArray[np.float32],
-        tokenizer: Tokenizer,
-        *,
-        max_length: int = 512,
-        prompt: str = "",
-        prompts: Mapping[str, str] | None = None,
-        normalizes: bool = True,
-    ) -> None:
-        self.table, self.tokenizer, self.max_length = table, tokenizer, max_length
-        self.dim, self.prompt, self.prompts, self.normalizes = table.shape[1], prompt, dict(prompts or {}), normalizes
+    def __init__(self, table: NDArray[np.float32], tokenizer: Tokenizer, max_length: int) -> None:
+        self.table, self.tokenizer, self.max_length, self.dim = table, tokenizer, max_length, table.shape[1]
 
     @classmethod
-    def open(
-        cls, folder: Path, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]] | None = None
-    ) -> StaticModel:
+    def open(cls, folder: Path, weights: Mapping[str, NDArray[Any]] | None = None) -> StaticModel:
         """The model whose tokenizer is in a folder, and its table, unless that is in `weights`.
 
         Raises EncoderError for a damaged folder.
@@ -64,7 +52,7 @@ class StaticModel(Model):
         length = (tokenizer.truncation or {}).get("max_length", 8192)
         disable_extras(tokenizer)
         require_tokenizer(tokenizer, len(table), folder)
-        return cls(table.astype(np.float32, copy=False), tokenizer, **{"max_length": length, **settings})
+        return cls(table.astype(np.float32, copy=False), tokenizer, length)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""

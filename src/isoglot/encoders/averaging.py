@@ -54,9 +54,7 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
                 if weight.is_floating_point():
                     weight.copy_(weight * share if place == 0 else weight + share * state[name].to(weight))
                 elif not torch.equal(weight, state[name].to(weight)):
-                    raise EncoderError(
-                        f"{_name(model, place)}: {name} differs between the models and can't be averaged"
-                    )
+                    raise EncoderError(f"{_name(model, place)}: {name} differs and can't be averaged")
     return mean
 
 

@@ -112,11 +112,11 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a pickle may raise anything; what torch advises is to run it
+        loaded: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        if not all(isinstance(value, Tensor) for value in loaded.values()):
+            raise TypeError("holds other things than tensors")
+    except Exception as error:  # a pickle may raise anything, and hold anything; what torch advises is to run it
         raise EncoderError(f"{path}: {PICKLED}") from error
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        raise EncoderError(f"{path}: {PICKLED}")
     return loaded
 
 
@@ -289,9 +289,7 @@ def _require_sizes(config: configs.Flow, weights: Mapping[str, Tensor]) -> None:
     if first is None or hidden is None or last not in weights:
         raise ValueError("config.json describes more levels or steps than there are weights")
     if first.shape != (config.dim,) or hidden.shape != (config.width, config.width):
-        raise ValueError(
-            f"config.json describes dim {config.dim} and width {config.width}, and the weights have others"
-        )
+        raise ValueError(f"the weights have not the dim {config.dim} and width {config.width} of config.json")
 
 
 def _all_steps(flow: Flow) -> list[Step]:

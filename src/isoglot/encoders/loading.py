@@ -218,9 +218,7 @@ def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, A
 def _check_settings(kind: type[Encoder], folder: Path, settings: dict[str, Any]) -> None:
     unknown = sorted(settings.keys() - inspect.signature(kind.__init__).parameters.keys())
     if unknown:
-        raise EncoderError(
-            f"{folder}: contains a {kind.__name__}, which has no setting {', '.join(unknown)}; leave it out"
-        )
+        raise EncoderError(f"{folder}: a {kind.__name__} has no setting {', '.join(unknown)}; leave it out")
 
 
 def _read_pooling(module: layout.Module, settings: dict[str, Any]) -> str:
@@ -228,9 +226,7 @@ def _read_pooling(module: layout.Module, settings: dict[str, Any]) -> str:
     config = configs.read_if_there(module.folder / "config.json", configs.Pooling)
     names = config.modes
     if not config.include_prompt and any([settings.get("prompt"), *(settings.get("prompts") or {}).values()]):
-        raise EncoderError(
-            f'{module.folder}: leaves prompts out of the pooling, which is not run here; set prompt="" and prompts={{}}'
-        )
+        raise EncoderError(f'{module.folder}: its pooling leaves prompts out; set prompt="" and prompts={{}}')
     if "pooling" not in settings and (len(names) != 1 or names[0] not in POOLINGS):
         raise EncoderError(
             f"{module.folder}: pooling {' + '.join(names) or 'none'} is not run here; "
@@ -245,21 +241,21 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     configs.read_if_there(folder / "tokenizer_config.json", configs.Tokenizer)
     saved = configs.read_if_there(folder / layout.LENGTH, configs.Length)
     if (folder / "adapter_config.json").exists():
-        raise EncoderError(
-            f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
-        )
-    expanded = _expand_weights(folder)
-    pickled = _find_pickle(folder) if expanded is None else None
+        raise EncoderError(f"{folder}: contains an adapter, which is not run here; save the merged model instead")
+    expanded, weights = _expand_weights(folder), layout.find_weights(folder)
+    if expanded is None and weights is None:
+        raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
+    is_pickled = expanded is None and weights is not None and weights.name.startswith("pytorch")
     try:
         tokenizer: Any = layout.read_tokenizer(folder)
-        backbone: Any = _read_backbone(folder, expanded, safe=pickled is None)
+        backbone: Any = _read_backbone(folder, expanded, safe=not is_pickled)
         if tokenizer is None:
             tokenizer = _read_transformers_tokenizer(folder)
     except EncoderError:
         raise
     except Exception as error:  # transformers passes on any exception of its parts
-        if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
-            raise EncoderError(f"{pickled}: {PICKLED}") from error
+        if is_pickled and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
+            raise EncoderError(f"{weights}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
     disable_extras(tokenizer.backend_tokenizer)
     require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
@@ -312,14 +308,6 @@ def _read_transformers_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def _find_pickle(folder: Path) -> Path | None:
-    """The pickle in which the weights are; None if they are safetensors."""
-    weights = layout.find_weights(folder)
-    if weights is None:
-        raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
-    return weights if weights.name.startswith("pytorch") else None
-
-
 def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> None:
     """Raise EncoderError for weights that are missing, of other shapes, or of layers that the model would not have."""
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
@@ -344,9 +332,7 @@ def _try(encoder: Encoder, folder: Path) -> None:
     for name, weight in encoder.named_parameters():
         # the sum is a fast test
         if not bool(weight.detach().sum().isfinite()) and not bool(weight.detach().isfinite().all()):
-            raise EncoderError(
-                f"{folder}: the weight {name} contains NaN or infinity; save or download the model again"
-            )
+            raise EncoderError(f"{folder}: {name} contains NaN or infinity; save or download the model again")
     try:
         with torch.inference_mode():
             vectors = encoder(encoder.tokenize(["", "A short sentence."]))
@@ -361,9 +347,7 @@ def _static(folder: Path, settings: dict[str, Any]) -> StaticEncoder:
     pooling = settings.pop("pooling", "mean")
     _check_settings(StaticEncoder, folder, settings)
     if pooling != "mean":
-        raise EncoderError(
-            f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
-        )
+        raise EncoderError(f"{folder}: a static encoder takes the mean; pooling {pooling!r} needs a transformer")
     weights = {name: weight.float().numpy() for name, weight in read_weights(folder).items()}
     saved = StaticModel.open(folder, weights)
     with _naming(folder):

@@ -147,15 +147,12 @@ class TransformerEncoder(Encoder):
         seed: int = 0,
     ) -> None:
         """Freeze the weights that these settings exclude from training. Raises ValueError."""
-        if adapter is not None and self.new_layer:
-            raise ValueError(f"an adapter trains no other weights, so a new layer ({self.new_layer}) would stay random")
         if adapter is not None:
+            if self.new_layer:
+                raise ValueError(f"an adapter trains nothing else: a new layer ({self.new_layer}) would stay random")
             from isoglot.encoders.settings import AdapterSettings
 
-            try:
-                adapter = AdapterSettings.model_validate(adapter)
-            except ValueError as error:
-                raise ValueError(f"adapter: {error}") from error
+            adapter = AdapterSettings.model_validate(adapter)
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
         if attached is not None:
             self.adapter = attached
@@ -337,10 +334,8 @@ def _keep_layers(backbone: Any, wish: int | str | Sequence[int]) -> list[int]:
     else:
         numbers = list(range(1, min(wish, depth + 1) + 1)) if isinstance(wish, int) else list(wish)
     if not numbers or numbers != sorted(set(numbers)) or not 1 <= numbers[0] <= numbers[-1] <= depth:
-        raise ValueError(
-            f"layers must be a number, an increasing list or 'every 3rd', between 1 and the backbone's {depth}, "
-            f"got {wish!r}"
-        )
+        wanted = "a number, an increasing list or 'every 3rd'"
+        raise ValueError(f"layers must be {wanted}, between 1 and the backbone's {depth}, got {wish!r}")
     layers = adapters.stack(backbone)
     for number in sorted({*range(1, depth + 1)} - {*numbers}, reverse=True):
         del layers[number - 1]

@@ -30,10 +30,7 @@ class Twins(Wrapper):
     def __init__(self, first: Encoder, second: Encoder) -> None:
         super().__init__()
         if first.dim != second.dim or first.fingerprint != second.fingerprint:
-            raise ValueError(
-                f"twins must have equal widths and tokenizers; got widths {first.dim} and {second.dim}, or "
-                f"different tokenizers"
-            )
+            raise ValueError(f"twins must have one tokenizer and one width; their widths are {first.dim}, {second.dim}")
         if any(isinstance(twin, TransformerEncoder) and twin.head is not None for twin in (first, second)):
             raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
         self.first, self.second = first, second

@@ -171,9 +171,7 @@ class Backend:
             return [self.device] * workers if workers > 1 else []
         devices = [] if isinstance(workers, str) else [self._place(device) for device in workers]
         if not devices:
-            raise ValueError(
-                f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}"
-            )
+            raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0'], got {workers!r}")
         return devices
 
     def _place(self, device: Any) -> Any:

@@ -172,10 +172,8 @@ class _Hub(_Strict):
     @classmethod
     def _no_code(cls, names: Any) -> Any:
         if names:
-            raise ValueError(
-                "names code that comes with the model, which is not run; use another model, or remove this key if "
-                "transformers itself has the architecture"
-            )
+            advice = "use another model, or remove this key if transformers has the architecture"
+            raise ValueError(f"names code that comes with the model, which is not run; {advice}")
         return names
 
 
@@ -199,9 +197,7 @@ class Backbone(_Hub):
             ):
                 raise ValueError(f"{key} must be a whole number from 1 to 1000, got {quote(value, most=60)}")
             if key.lstrip("_").startswith(("attn_impl", "experts_impl")) and any(sign in str(value) for sign in "/:"):
-                raise ValueError(
-                    f"{key} is {quote(value, most=60)}, which names code of another repository; such code is not run"
-                )
+                raise ValueError(f"{key} is {quote(value, most=60)}: code of another repository is not run")
         return config
 
 

@@ -34,10 +34,8 @@ def find(name: str, *, allow_download: bool = False) -> Path:
             raise EncoderError(f"{Path(name)}: not a model folder: neither {' nor '.join(layout.MARKS)} is there")
         return Path(name)
     if is_file:
-        raise EncoderError(
-            f"{name}: is a file; a model is a folder or a name such as {packaged.DEFAULT}; the model comes first, "
-            "then texts"
-        )
+        kinds = f"a model is a folder or a name such as {packaged.DEFAULT}"
+        raise EncoderError(f"{name}: is a file; {kinds}; the model comes first, then texts")
     if name in packaged.names():
         return packaged.get(name)
     if _HUB_ID.fullmatch(name) and (folder := _hub(name, allow_download)):

@@ -120,23 +120,16 @@ def prepare(folder: str | Path) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{path}: is a file, and a model is a folder; choose another output")
-    here = Path.cwd()
-    for is_, applies in (
-        ("a mount point", folder.is_mount()),
-        ("the home folder", folder == Path.home()),
-        ("the current folder, or contains it", here.is_relative_to(folder) and any(folder.iterdir())),
-    ):
-        if applies:
-            raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
+    if folder.is_mount() or folder == Path.home() or (Path.cwd().is_relative_to(folder) and any(folder.iterdir())):
+        unsafe = "the current folder or contains it, the home folder or a mount point"
+        raise OutputError(f"{path}: is {unsafe}, and can't be replaced; choose a folder inside it")
     present = list_files(folder)
     if not present:
         return
     listed = (read_record(folder / FILES) or {}).get("files")
     if not isinstance(listed, list):
-        raise OutputError(
-            f"{path}: exists and has no list of files that this version wrote ({FILES}); choose another folder, "
-            "or empty it if nothing there is needed"
-        )
+        advice = "choose another folder, or empty it if nothing there is needed"
+        raise OutputError(f"{path}: exists and has no list of files that this version wrote ({FILES}); {advice}")
     if strange := sorted({*present}.difference(map(str, listed), [FILES])):
         more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
         raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")

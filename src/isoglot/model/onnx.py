@@ -172,10 +172,8 @@ def _open_tokenizer(folder: Path, rows: int) -> tuple[Any, int]:
     if (folder / pieces.FILE).is_file():
         tokenizer = pieces.PieceTokenizer(folder)
         if len(tokenizer) > rows:
-            raise EncoderError(
-                f"{folder}: the tokenizer has {len(tokenizer)} pieces, and the embedding table has {rows} rows; it "
-                "belongs to another model"
-            )
+            sizes = f"has {len(tokenizer)} pieces, and the embedding table {rows} rows"
+            raise EncoderError(f"{folder}: the tokenizer {sizes}; it belongs to another model")
         named = layout.read_json(folder / "special_tokens_map.json").get("pad_token")
         return tokenizer, tokenizer.number(named) or 0
     saved = layout.read_tokenizer(folder)

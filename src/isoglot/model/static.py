@@ -40,9 +40,7 @@ class StaticModel(Model):
         weights = packed.read_weights(folder) if weights is None else weights
         table = weights.get("embedding.weight", weights.get("embeddings"))
         if table is None or table.ndim != 2:
-            raise EncoderError(
-                f"{folder}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
-            )
+            raise EncoderError(f"{folder}: the weights have no embedding table, only {', '.join(weights) or 'nothing'}")
         if "embeddings" in weights:  # of model2vec, where tokens may share a row and have weights
             table = table[weights["mapping"].astype(np.int64)] if "mapping" in weights else table
             table = table.astype(np.float32) * weights.get("weights", np.ones(1))[:, None].astype(np.float32)

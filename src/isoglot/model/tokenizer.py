@@ -259,7 +259,5 @@ def require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
     with reading(f"{folder}: the tokenizer"):  # such as an unk_token without a number
         encodings = tokenizer.encode_batch(probes, add_special_tokens=False)
     if nothing.issuperset(number for encoding in encodings for number in encoding.ids):
-        raise EncoderError(
-            f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "
-            "damaged; save or download the model again"
-        )
+        missing = "its files are missing or damaged; save or download the model again"
+        raise EncoderError(f"{folder}: the tokenizer knows no text: every piece is special or unknown; {missing}")

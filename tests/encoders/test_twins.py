@@ -76,7 +76,7 @@ def test_both_are_in_the_state(twins):
 
 
 def test_unlike_encoders_are_refused():
-    with pytest.raises(ValueError, match="twins must have equal widths"):
+    with pytest.raises(ValueError, match="twins must have one tokenizer and one width"):
         Twins(build_transformer(), build_transformer(max_length=12))
     with pytest.raises(ValueError, match='without a head; write head = "none"'):
         Twins(*(build_transformer(pooling="cls", head="tanh") for _ in range(2)))

@@ -61,7 +61,7 @@ def test_a_prompt_outside_the_pooling_is_refused(saved):
     edit(folder / "1_Pooling" / "config.json", include_prompt=False)
     assert load(folder).prompt == ""
     for settings in ({"prompt": "query: "}, {"prompts": {"query": "query: "}}):
-        with pytest.raises(EncoderError, match="leaves prompts out of the pooling"):
+        with pytest.raises(EncoderError, match="its pooling leaves prompts out"):
             load(folder, **settings)
 
 
@@ -384,8 +384,8 @@ def test_a_folder_that_is_refused(kind, change, message, tmp_path):
     ("kind", "settings", "error", "message"),
     [
         ("static", {"pooling": "cls"}, EncoderError, "pooling 'cls' needs a transformer"),
-        ("static", {"head": "tanh", "layers": 1}, EncoderError, "a StaticEncoder, which has no setting head, layers"),
-        ("transformer", {"sparse": True}, EncoderError, "a TransformerEncoder, which has no setting sparse"),
+        ("static", {"head": "tanh", "layers": 1}, EncoderError, "a StaticEncoder has no setting head, layers"),
+        ("transformer", {"sparse": True}, EncoderError, "a TransformerEncoder has no setting sparse"),
         ("transformer", {"max_length": 10_000}, EncoderError, "model: max_length must lie between"),
         ("transformer", {"max_length": True}, TypeError, "max_length"),
         ("transformer", {"max_length": 2.5}, TypeError, "max_length"),

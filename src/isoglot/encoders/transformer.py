@@ -152,7 +152,10 @@ class TransformerEncoder(Encoder):
                 raise ValueError(f"an adapter trains nothing else: a new layer ({self.new_layer}) would stay random")
             from isoglot.encoders.settings import AdapterSettings
 
-            adapter = AdapterSettings.model_validate(adapter)
+            try:
+                adapter = AdapterSettings.model_validate(adapter)
+            except ValueError as error:
+                raise ValueError(f"adapter: {error}") from error
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
         if attached is not None:
             self.adapter = attached

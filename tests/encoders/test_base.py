@@ -37,7 +37,8 @@ def test_batch_size_bounds_the_texts_of_a_chunk(encoder, toy_static):
             model.encode(SENTENCES, batch_size=0)
 
 
-def test_prompts_by_name(encoder):
+def test_prompts_by_name(encoder, toy_static):
+    np.testing.assert_array_equal(toy_static.encode_query("the cat"), toy_static.encode("the cat"))  # it has none
     by_text = {text: encoder.encode("cat", prompt=text) for text in ("q: ", "p: ", "own: ", "")}
     np.testing.assert_array_equal(encoder.encode("cat", prompt_name="query"), by_text["q: "])
     np.testing.assert_array_equal(encoder.encode_query("cat"), by_text["q: "])
@@ -46,10 +47,6 @@ def test_prompts_by_name(encoder):
     np.testing.assert_array_equal(encoder.encode("cat"), by_text["own: "])
     with pytest.raises(ValueError, match=r"'quer'.*'query'"):
         encoder.encode("cat", prompt_name="quer")
-
-
-def test_without_named_prompts_a_query_has_the_encoders_own(toy_static):
-    np.testing.assert_array_equal(toy_static.encode_query("the cat"), toy_static.encode("the cat"))
 
 
 def test_prompts_are_saved_and_opened(encoder, tmp_path):
@@ -131,12 +128,7 @@ def test_a_changed_weight_prompt_or_ending_is_another(toy_static):
             change(other)
         seen.add(other.identity())
     assert len(seen) == 5
-
-
-def test_pooling_and_seed_of_a_transformer_matter(toy_transformer):
-    models = [toy_transformer(pooling="mean"), toy_transformer(pooling="cls")]
-    assert len({model.identity() for model in models}) == 2
-    assert models[0].identity() == models[0].train().identity()
+    assert toy_static.train().identity() == toy_static.eval().identity()
 
 
 def test_cached_vectors_of_another_default_precision_have_another_name(toy_static, monkeypatch):

@@ -66,6 +66,8 @@ def test_similarity_of_texts_and_vectors(encoder):
     assert encoder.similarity(SENTENCES[0], 3 * torch.from_numpy(rows)) == pytest.approx(cosines[:1], abs=1e-5)
     assert encoder.similarity(rows[0], list(torch.from_numpy(rows))).shape == (1, len(SENTENCES))
     assert encoder.similarity([], SENTENCES).shape == (0, len(SENTENCES))
+    for given in (list, np.ndarray.tolist, pd.DataFrame, torch.from_numpy, lambda rows: map(list, rows)):
+        np.testing.assert_array_equal(encoder.similarity(given(rows), rows), encoder.similarity(rows, rows))
     for scale in (1e-60, 1e60):  # beyond float32
         np.testing.assert_allclose(encoder.similarity(scale * rows.astype(np.float64), rows), cosines, atol=1e-5)
     for wrong in (5, None, [None], {"a": 1}, b"a", ["a", None], [[1.0], [1.0, 2.0]], pd.DataFrame({"a": ["b"]})):
@@ -74,14 +76,6 @@ def test_similarity_of_texts_and_vectors(encoder):
     for compare in (encoder.similarity, encoder.similarity_pairwise):
         with pytest.raises(ValueError, match=r"\(10, 16\) and \(10, 3\)"):
             compare(SENTENCES, rows[:, :3])
-
-
-@pytest.mark.parametrize(
-    "given", [list, np.ndarray.tolist, pd.DataFrame, torch.from_numpy, lambda rows: map(list, rows)]
-)
-def test_similarity_takes_vectors_of_any_kind(encoder, given):
-    rows = encoder.encode(SENTENCES)
-    np.testing.assert_array_equal(encoder.similarity(given(rows), rows), encoder.similarity(rows, rows))
 
 
 def test_the_length_of_every_kind_can_be_set(toy_transformer):

@@ -142,10 +142,3 @@ def test_towers_of_unequal_width_or_within_towers_are_refused(toy_static, toy_to
         Towers({"a": toy_static, "b": StaticEncoder.create(toy_tokenizer, 6)}, scripts)
     with pytest.raises(ValueError, match="cannot be towers itself"):
         Towers({"a": Towers({"a": toy_static, "b": toy_static}, scripts), "b": toy_static}, scripts)
-
-
-def test_a_damaged_description_is_refused_by_name(tmp_path):
-    towers().save(tmp_path / "model")
-    (tmp_path / "model" / "towers.json").write_text('[{"name": "latin"}]')
-    with pytest.raises(EncoderError, match=r"towers\.json: 0\.scripts"):
-        load(tmp_path / "model")

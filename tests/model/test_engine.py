@@ -1,6 +1,5 @@
 """Encoding: order, duplicates, company, streams, threads, workers, and what a caller gets for odd input."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -433,7 +432,6 @@ class Dying(StaticEncoder):
 
 
 PROMPTS = ["", "query: ", "The cat ", "passage: ", "A dog ", "1 22 ", "Die Katze ", "numbers "]
-ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))
 
 
 def static() -> StaticEncoder:
@@ -493,9 +491,9 @@ def test_each_thread_has_its_own_prompt(kind, settings, count):
     assert state(encoder) == before
 
 
-@pytest.mark.skipif(not ONNX, reason="needs the extra `onnx`")
 @pytest.mark.slow
 def test_threads_in_int8_beside_one_in_float():
+    pytest.importorskip("onnx", reason="needs the extra `onnx`")
     encoder = build_transformer(prompt="own: ").train()
     before, plain = state(encoder), encode(encoder, TEXTS)
     alone = [encode(encoder, TEXTS, prompt=prompt, precision="int8", batch_tokens=60) for prompt in PROMPTS[:2]]

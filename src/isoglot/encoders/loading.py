@@ -166,9 +166,9 @@ def _read_adapter(folder: Path, settings: dict[str, Any]) -> Encoder:
     if "layers" in settings:
         raise EncoderError(f"{folder}: layers can't be chosen for an adapter; open the merged model instead")
     restriction = {name: settings[name] for name in ("train_layers", "adapter", "seed") if name in settings}
-    of_base = saved.model_dump(include={"pooling", "prompt", "prompts", "max_length"})
+    of_base = saved.model_dump(include={"pooling", "prompt", "prompts", "max_length", "layers"}, exclude_none=True)
     of_base |= {name: value for name, value in settings.items() if name not in ("train_layers", "adapter")}
-    encoder = _read(base, {**of_base, **({"layers": saved.layers} if saved.layers else {})})
+    encoder = _read(base, of_base)
     parts = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if len(parts) != 1:
         raise EncoderError(f"{folder}: its backbone {base} is not a transformer; save or download the adapter again")
@@ -242,7 +242,12 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     saved = configs.read_if_there(folder / layout.LENGTH, configs.Length)
     if (folder / "adapter_config.json").exists():
         raise EncoderError(f"{folder}: contains an adapter, which is not run here; save the merged model instead")
-    expanded, weights = _expand_weights(folder), layout.find_weights(folder)
+    expanded, weights = None, layout.find_weights(folder)
+    if layout.is_onnx(folder):  # weights in a form of our own
+        graph = onnx_export.read_graph(folder / layout.GRAPH)
+        expanded = {name: weight for name, weight in graph.items() if not name.startswith("projections.")}
+    elif packed.is_packed(folder):
+        expanded = read_weights(folder)
     if expanded is None and weights is None:
         raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
     is_pickled = expanded is None and weights is not None and weights.name.startswith("pytorch")
@@ -262,14 +267,6 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     if saved.do_lower_case:
         lowercase(tokenizer.backend_tokenizer)
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
-
-
-def _expand_weights(folder: Path) -> dict[str, Tensor] | None:
-    """The weights of the backbone from a form of our own; None if they are as transformers saves them."""
-    if layout.is_onnx(folder):
-        weights = onnx_export.read_graph(folder / layout.GRAPH)
-        return {name: weight for name, weight in weights.items() if not name.startswith("projections.")}
-    return read_weights(folder) if packed.is_packed(folder) else None
 
 
 def _read_backbone(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) -> Any:

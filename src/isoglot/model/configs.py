@@ -85,7 +85,6 @@ class Pooling(_Strict):
 
     pooling_mode: str | list[str] | None = None
     include_prompt: bool = True
-    word_embedding_dimension: Size | None = None
 
     @model_validator(mode="after")
     def _flags(self) -> Pooling:

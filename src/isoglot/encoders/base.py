@@ -214,34 +214,6 @@ class Encoder(Model, nn.Module):
         add_tensors(checksum, self.state_dict())
 
 
-def _delegate(name: str) -> Any:
-    """A property of a `Wrapper`: the attribute of its first part, set in all of them."""
-
-    def write(self: Any, value: Any) -> None:
-        for part in self.parts:
-            setattr(getattr(self, part), name, value)
-
-    return property(lambda self: getattr(getattr(self, self.parts[0]), name), write)
-
-
-class Wrapper(Encoder):
-    """An encoder made of others, its `parts`, which read the same tokens and have the same settings."""
-
-    parts: tuple[str, ...]
-    prompt, prompts, pooling = map(_delegate, ("prompt", "prompts", "pooling"))  # poolings are part of the identity
-    normalizes, max_length, fingerprint = map(_delegate, ("normalizes", "max_length", "fingerprint"))
-
-    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids as the first part gives them."""
-        tokens: Tokens = getattr(self, self.parts[0]).tokenize(texts, prompt=prompt)
-        return tokens
-
-    def prepared(self, tokens: Tokens) -> Tokens:
-        """The tokens as the first part prepares them."""
-        made: Tokens = getattr(self, self.parts[0]).prepared(tokens)
-        return made
-
-
 def add_tensors(checksum: Any, tensors: Mapping[str, Tensor]) -> None:
     """Update a checksum of `hashlib` with names, shapes, types and values."""
     for name, tensor in sorted(tensors.items()):

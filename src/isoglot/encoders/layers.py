@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, Wrapper
+from isoglot.encoders.base import Encoder
 from isoglot.encoders.pooling import POOLINGS, mean
 from isoglot.model import configs, layout, packed
 from isoglot.model.finding import ADAPTER
@@ -296,9 +296,37 @@ def _all_steps(flow: Flow) -> list[Step]:
     return [part for part in flow.modules() if isinstance(part, Step)]
 
 
-# An encoder and a layer
+# Encoders made of others
 
 Layer = Dense | Flow
+
+
+def _delegate(name: str) -> Any:
+    """A property of a `Wrapper`: the attribute of its first part, set in all of them."""
+
+    def write(self: Any, value: Any) -> None:
+        for part in self.parts:
+            setattr(getattr(self, part), name, value)
+
+    return property(lambda self: getattr(getattr(self, self.parts[0]), name), write)
+
+
+class Wrapper(Encoder):
+    """An encoder made of others, its `parts`, which read the same tokens and have the same settings."""
+
+    parts: tuple[str, ...]
+    prompt, prompts, pooling = map(_delegate, ("prompt", "prompts", "pooling"))  # poolings are part of the identity
+    normalizes, max_length, fingerprint = map(_delegate, ("normalizes", "max_length", "fingerprint"))
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Token ids as the first part gives them."""
+        tokens: Tokens = getattr(self, self.parts[0]).tokenize(texts, prompt=prompt)
+        return tokens
+
+    def prepared(self, tokens: Tokens) -> Tokens:
+        """The tokens as the first part prepares them."""
+        made: Tokens = getattr(self, self.parts[0]).prepared(tokens)
+        return made
 
 
 class WithLayer(Wrapper):

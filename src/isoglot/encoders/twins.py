@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, Wrapper
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.layers import Wrapper
 from isoglot.encoders.transformer import TransformerEncoder
 
 

@@ -32,7 +32,7 @@ from isoglot.model import card, configs, layout, packaged, packed
 from isoglot.model.finding import find, folder_name
 from isoglot.model.loading import load as load_model
 from isoglot.model.static import StaticModel
-from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer
+from isoglot.model.tokenizer import lowercase, prepare_tokenizer
 
 # The modules that may follow the first one of a model.
 _AFTER = {
@@ -261,9 +261,8 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     except Exception as error:  # transformers passes on any exception of its parts
         if is_pickled and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{weights}: {PICKLED}") from error
-        raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
-    disable_extras(tokenizer.backend_tokenizer)
-    require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
+        raise EncoderError(f"{folder}: cannot be loaded: {configs.one_line(error)}") from error
+    prepare_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
         lowercase(tokenizer.backend_tokenizer)
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
@@ -314,7 +313,7 @@ def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> Non
         can_lack_it = "add_pooling_layer" in inspect.signature(type(backbone)).parameters
         backbone.pooler = None if can_lack_it else nn.Identity()
     if others := [*report.get("mismatched_keys", ()), *report.get("error_msgs", ())]:
-        raise EncoderError(f"{folder}: the weights do not fit config.json: {_one_line(others[0])}")
+        raise EncoderError(f"{folder}: the weights do not fit config.json: {configs.one_line(others[0])}")
     prefix = f"{backbone.base_model_prefix}."
     stacks = {name: len(part) for name, part in backbone.named_modules() if isinstance(part, nn.ModuleList)}
     for key in report.get("unexpected_keys", ()):
@@ -334,7 +333,7 @@ def _try(encoder: Encoder, folder: Path) -> None:
         with torch.inference_mode():
             vectors = encoder(encoder.tokenize(["", "A short sentence."]))
     except Exception as error:  # weights of inconsistent shapes raise here, with various exceptions of torch
-        raise EncoderError(f"{folder}: the model cannot encode: {_one_line(error)}") from error
+        raise EncoderError(f"{folder}: the model cannot encode: {configs.one_line(error)}") from error
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dim or not bool(vectors.isfinite().all()):
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")
 
@@ -357,8 +356,4 @@ def _naming(folder: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise EncoderError(f"{folder}: {_one_line(error)}") from error
-
-
-def _one_line(error: object) -> str:
-    return " ".join(str(error).split())[:300]
+        raise EncoderError(f"{folder}: {configs.one_line(error)}") from error

@@ -255,5 +255,9 @@ def reading(what: str | Path, advice: str = "save or download the model again") 
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        reason = " ".join(str(error).split())[:300]
-        raise EncoderError(f"{what}: can't be read: {reason}; {advice}") from error
+        raise EncoderError(f"{what}: can't be read: {one_line(error)}; {advice}") from error
+
+
+def one_line(error: object) -> str:
+    """The beginning of what an error of a library says."""
+    return " ".join(str(error).split())[:300]

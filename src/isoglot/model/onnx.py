@@ -23,7 +23,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import configs, layout, pieces
 from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.tokenizer import add_prompt, disable_extras, require_tokenizer, tokenize_rows
+from isoglot.model.tokenizer import add_prompt, prepare_tokenizer, tokenize_rows
 
 
 class Graph:
@@ -179,6 +179,5 @@ def _open_tokenizer(folder: Path, rows: int) -> tuple[Any, int]:
     saved = layout.read_tokenizer(folder)
     if saved is None:
         return None, 0
-    disable_extras(saved.backend_tokenizer)
-    require_tokenizer(saved.backend_tokenizer, rows, folder)
+    prepare_tokenizer(saved.backend_tokenizer, rows, folder)
     return saved.backend_tokenizer, int(saved.pad_token_id or 0)

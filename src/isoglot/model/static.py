@@ -14,7 +14,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import layout, packed, words
 from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.tokenizer import add_prompt, disable_extras, require_tokenizer
+from isoglot.model.tokenizer import add_prompt, prepare_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -48,8 +48,7 @@ class StaticModel(Model):
             raise EncoderError(f"{folder}: the table contains NaN or infinity; save or download the model again")
         tokenizer = packed.read_tokenizer(folder)
         length = (tokenizer.truncation or {}).get("max_length", 8192)
-        disable_extras(tokenizer)
-        require_tokenizer(tokenizer, len(table), folder)
+        prepare_tokenizer(tokenizer, len(table), folder)
         return cls(table.astype(np.float32, copy=False), tokenizer, length)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:

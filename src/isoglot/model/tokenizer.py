@@ -236,11 +236,13 @@ def lowercase(tokenizer: Any) -> None:
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
 
 
-def require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
-    """Raise EncoderError for a tokenizer with ids beyond the embedding table, or one that knows no text.
+def prepare_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
+    """Disable the extras of an opened tokenizer.
 
-    transformers makes an empty tokenizer where the files of one are missing.
+    Raises EncoderError for ids beyond the embedding table, and for a tokenizer that knows no text: transformers makes
+    an empty one where its files are missing.
     """
+    disable_extras(tokenizer)
     size = tokenizer.get_vocab_size(with_added_tokens=True)
     numbers: Iterable[int] = range(size)
     if None in map(tokenizer.id_to_token, numbers):  # with gaps; all pieces would be slow

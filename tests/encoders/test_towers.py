@@ -127,8 +127,8 @@ def test_identity_and_fingerprint_tell_towers_apart(toy_static):
         ("ab", {}, "a and b both read all remaining scripts; set the scripts of one"),
         ("ab", {"a": ["LATIN", "CJK"], "b": ["CJK"]}, "a and b both read CJK"),
         ("ab", {"a": ["Latin"]}, "a: no Unicode letter name begins with 'Latin'; use LATIN, CJK"),
-        ("ab", {"c": ["LATIN"]}, "those with scripts, are letters, digits, - and _; got 'c'"),
-        ("a/", {"a": ["LATIN"]}, "names of towers.*got '/'"),
+        ("ab", {"c": ["LATIN"]}, "scripts are of a tower; got 'c'"),
+        ("a/", {"a": ["LATIN"]}, "a tower's name is letters, digits, - and _, .* got '/'"),
     ],
 )
 def test_towers_that_do_not_fit_together_are_refused(names, scripts, message, toy_static):

@@ -110,7 +110,7 @@ def stack(backbone: Any) -> nn.ModuleList:
     depth = int(backbone.config.num_hidden_layers)
     lists = [part for part in backbone.modules() if isinstance(part, nn.ModuleList) and len(part) == depth]
     if len(lists) != 1:
-        raise EncoderError(f"can't find the layers of a {type(backbone).__name__}; leave layers and adapter unset")
+        raise EncoderError(f"no layers found in a {type(backbone).__name__}; leave layers, train_layers, adapter unset")
     return lists[0]
 
 

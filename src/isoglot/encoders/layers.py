@@ -289,7 +289,7 @@ def _require_sizes(config: configs.Flow, weights: Mapping[str, Tensor]) -> None:
     if first is None or hidden is None or last not in weights:
         raise ValueError("config.json describes more levels or steps than there are weights")
     if first.shape != (config.dim,) or hidden.shape != (config.width, config.width):
-        raise ValueError(f"the weights have not the dim {config.dim} and width {config.width} of config.json")
+        raise ValueError(f"the weights are not of dim {config.dim} and width {config.width}, as config.json says")
 
 
 def _all_steps(flow: Flow) -> list[Step]:

@@ -140,7 +140,7 @@ def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) 
         raise ValueError(f"between 2 and 255 towers of different names are needed, got {', '.join(towers) or 'none'}")
     for name in (*towers, *scripts):
         if name not in towers or not name.replace("-", "").replace("_", "").isalnum():
-            raise ValueError(f"names of towers, and those with scripts, are letters, digits, - and _; got {name!r}")
+            raise ValueError(f"a tower's name is letters, digits, - and _, and scripts are of a tower; got {name!r}")
     if any(isinstance(tower, Towers) for tower in towers.values()):
         raise ValueError("a tower cannot be towers itself; name all of them side by side")
     if len(widths := {tower.dim for tower in towers.values()}) > 1:

@@ -71,20 +71,16 @@ def test_impossible_weights_and_a_single_model_are_refused(weights):
 
 
 @pytest.mark.parametrize(
-    "build, other, what",
+    "first, build, settings, what",
     [
-        (static, {"dim": 9}, "model 2: .*shape"),
-        (static, {"kind": "unigram"}, "model 2: .*(tokenizer|shape)"),
-        (build_transformer, {"layers": 1}, "model 2: .*architecture"),
-        (build_transformer, {"kind": "unigram"}, "model 2: .*tokenizer"),
-        (build_transformer, {"adapter": {"rank": 2}}, "adapter"),
+        (static, static, {"dim": 9}, "model 2: .*shape"),
+        (static, static, {"kind": "unigram"}, "model 2: .*(tokenizer|shape)"),
+        (static, build_transformer, {}, "model 2: .*TransformerEncoder"),
+        (build_transformer, build_transformer, {"layers": 1}, "model 2: .*architecture"),
+        (build_transformer, build_transformer, {"kind": "unigram"}, "model 2: .*tokenizer"),
+        (build_transformer, build_transformer, {"adapter": {"rank": 2}}, "adapter"),
     ],
 )
-def test_models_that_do_not_belong_together(build, other, what):
+def test_models_that_do_not_belong_together(first, build, settings, what):
     with pytest.raises(EncoderError, match=what):
-        average([build(seed=0), build(seed=1, **other)])
-
-
-def test_models_of_different_kinds_do_not_belong_together():
-    with pytest.raises(EncoderError, match=r"model 2: .*TransformerEncoder"):
-        average([static(0), build_transformer()])
+        average([first(seed=0), build(seed=1, **settings)])

@@ -37,7 +37,8 @@ def test_batch_size_bounds_the_texts_of_a_chunk(encoder, toy_static):
             model.encode(SENTENCES, batch_size=0)
 
 
-def test_prompts_by_name(encoder):
+def test_prompts_by_name(encoder, toy_static):
+    np.testing.assert_array_equal(toy_static.encode_query("the cat"), toy_static.encode("the cat"))  # it has none
     by_text = {text: encoder.encode("cat", prompt=text) for text in ("q: ", "p: ", "own: ", "")}
     np.testing.assert_array_equal(encoder.encode("cat", prompt_name="query"), by_text["q: "])
     np.testing.assert_array_equal(encoder.encode_query("cat"), by_text["q: "])
@@ -46,10 +47,6 @@ def test_prompts_by_name(encoder):
     np.testing.assert_array_equal(encoder.encode("cat"), by_text["own: "])
     with pytest.raises(ValueError, match=r"'quer'.*'query'"):
         encoder.encode("cat", prompt_name="quer")
-
-
-def test_without_named_prompts_a_query_has_the_encoders_own(toy_static):
-    np.testing.assert_array_equal(toy_static.encode_query("the cat"), toy_static.encode("the cat"))
 
 
 def test_prompts_are_saved_and_opened(encoder, tmp_path):
@@ -69,6 +66,8 @@ def test_similarity_of_texts_and_vectors(encoder):
     assert encoder.similarity(SENTENCES[0], 3 * torch.from_numpy(rows)) == pytest.approx(cosines[:1], abs=1e-5)
     assert encoder.similarity(rows[0], list(torch.from_numpy(rows))).shape == (1, len(SENTENCES))
     assert encoder.similarity([], SENTENCES).shape == (0, len(SENTENCES))
+    for given in (list, np.ndarray.tolist, pd.DataFrame, torch.from_numpy, lambda rows: map(list, rows)):
+        np.testing.assert_array_equal(encoder.similarity(given(rows), rows), encoder.similarity(rows, rows))
     for scale in (1e-60, 1e60):  # beyond float32
         np.testing.assert_allclose(encoder.similarity(scale * rows.astype(np.float64), rows), cosines, atol=1e-5)
     for wrong in (5, None, [None], {"a": 1}, b"a", ["a", None], [[1.0], [1.0, 2.0]], pd.DataFrame({"a": ["b"]})):
@@ -77,14 +76,6 @@ def test_similarity_of_texts_and_vectors(encoder):
     for compare in (encoder.similarity, encoder.similarity_pairwise):
         with pytest.raises(ValueError, match=r"\(10, 16\) and \(10, 3\)"):
             compare(SENTENCES, rows[:, :3])
-
-
-@pytest.mark.parametrize(
-    "given", [list, np.ndarray.tolist, pd.DataFrame, torch.from_numpy, lambda rows: map(list, rows)]
-)
-def test_similarity_takes_vectors_of_any_kind(encoder, given):
-    rows = encoder.encode(SENTENCES)
-    np.testing.assert_array_equal(encoder.similarity(given(rows), rows), encoder.similarity(rows, rows))
 
 
 def test_the_length_of_every_kind_can_be_set(toy_transformer):
@@ -131,12 +122,7 @@ def test_a_changed_weight_prompt_or_ending_is_another(toy_static):
             change(other)
         seen.add(other.identity())
     assert len(seen) == 5
-
-
-def test_pooling_and_seed_of_a_transformer_matter(toy_transformer):
-    models = [toy_transformer(pooling="mean"), toy_transformer(pooling="cls")]
-    assert len({model.identity() for model in models}) == 2
-    assert models[0].identity() == models[0].train().identity()
+    assert toy_static.train().identity() == toy_static.eval().identity()
 
 
 def test_cached_vectors_of_another_default_precision_have_another_name(toy_static, monkeypatch):

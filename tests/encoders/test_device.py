@@ -36,30 +36,23 @@ def accelerator(monkeypatch):
     return present
 
 
-@pytest.mark.parametrize("kind", ["cuda", "xpu", "mps"])
-def test_auto_is_the_accelerator_or_the_cpu(accelerator, kind):
+@pytest.mark.parametrize(
+    ("kind", "environment", "asked", "place"),
+    [
+        *((kind, {}, asked, f"{kind}:0") for kind in ("cuda", "xpu", "mps") for asked in ("auto", kind)),
+        *((kind, {}, torch.device(kind, 1), f"{kind}:1") for kind in ("cuda", "xpu", "mps")),
+        *((kind, {}, asked, "cpu") for kind, asked in (("cuda", "cpu"), (None, "auto"))),
+        *(("cuda", {"LOCAL_RANK": "1"}, asked, "cuda:1") for asked in ("auto", "cuda")),  # of torchrun
+        ("cuda", {"LOCAL_RANK": "1"}, "cuda:0", "cuda:0"),
+        *(("cuda", {"ISOGLOT_DEVICE": place}, "auto", place) for place in ("cuda:1", "cpu")),
+        ("cuda", {"ISOGLOT_DEVICE": "cpu"}, "cuda", "cuda:0"),
+    ],
+)
+def test_the_device_that_is_chosen(accelerator, monkeypatch, kind, environment, asked, place):
     accelerator(kind)
-    assert resolve() == resolve(kind) == torch.device(kind, 0)
-    assert resolve(torch.device(kind, 1)) == torch.device(kind, 1)
-    assert resolve("cpu") == torch.device("cpu")
-    accelerator(None)
-    assert resolve() == torch.device("cpu")
-
-
-def test_a_rank_of_torchrun_has_its_own_device(accelerator, monkeypatch):
-    accelerator("cuda")
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    assert resolve() == resolve("cuda") == torch.device("cuda:1")
-    assert resolve("cuda:0") == torch.device("cuda:0")
-
-
-def test_the_environment_says_what_auto_is(accelerator, monkeypatch):
-    accelerator("cuda")
-    monkeypatch.setenv("ISOGLOT_DEVICE", "cuda:1")
-    assert resolve() == torch.device("cuda:1")
-    monkeypatch.setenv("ISOGLOT_DEVICE", "cpu")
-    assert resolve() == torch.device("cpu")
-    assert resolve("cuda") == torch.device("cuda:0")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert resolve(asked) == torch.device(place)
 
 
 @pytest.mark.parametrize(

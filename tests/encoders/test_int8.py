@@ -1,6 +1,7 @@
 """Eight-bit integers: near the float rows, the same bytes again, and clear words where they cannot be had."""
 
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,15 +14,11 @@ from isoglot.encoders import int8
 from isoglot.encoders.int8 import quantize
 from isoglot.model import encode
 
-onnx = pytest.mark.skipif(
-    any(__import__("importlib.util").util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
-    reason="needs the extra `onnx`",
-)
+pytest.importorskip("onnx", reason="needs the extra `onnx`")
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.mark.slow
-@onnx
 @pytest.mark.parametrize("family", ["bert", "xlm-roberta", "distilbert"])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
 def test_rows_are_near_those_in_float(family, pooling):
@@ -39,7 +36,6 @@ def test_rows_are_near_those_in_float(family, pooling):
     assert encoder.prompt == small.prompt == "query: "
 
 
-@onnx
 def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
     encoder = build_transformer()
     small = quantize(encoder)
@@ -54,7 +50,7 @@ def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[torch\]"'):
         quantize(build_transformer())
     assert torch.is_grad_enabled()
@@ -69,7 +65,6 @@ def exports(monkeypatch):
     return made
 
 
-@onnx
 @pytest.mark.slow
 def test_an_encoder_is_exported_once_for_its_weights(exports, own_cache, caplog):
     encoder = build_transformer()
@@ -87,7 +82,6 @@ def test_an_encoder_is_exported_once_for_its_weights(exports, own_cache, caplog)
 
 
 @pytest.mark.slow
-@onnx
 def test_settings_are_those_of_the_call_and_not_of_the_export(exports):
     encoder = build_transformer()
     encode(encoder, SENTENCES, precision="int8")
@@ -99,7 +93,6 @@ def test_settings_are_those_of_the_call_and_not_of_the_export(exports):
     assert len(exports) == 2
 
 
-@onnx
 @pytest.mark.slow
 def test_another_process_finds_the_export_in_the_cache(exports, own_cache):
     first = encode(build_transformer(), SENTENCES, precision="int8")
@@ -111,7 +104,6 @@ def test_another_process_finds_the_export_in_the_cache(exports, own_cache):
     assert len(exports) == 2
 
 
-@onnx
 def test_threads_export_once(exports):
     encoder = build_transformer()
     with ThreadPoolExecutor(4) as pool:
@@ -122,7 +114,6 @@ def test_threads_export_once(exports):
 
 
 @pytest.mark.slow
-@onnx
 def test_a_cache_that_cannot_be_written_is_no_fault(own_cache):
     own_cache.write_text("a file")
     assert encode(build_transformer(), SENTENCES, precision="int8").shape == (len(SENTENCES), 16)

@@ -28,17 +28,9 @@ def test_the_mean_of_two_layers_is_known_by_its_weights(first, name, tmp_path):
     assert layers.read_layer_mean(tmp_path, 3) == name
     with pytest.raises(EncoderError, match="mean of 3 layers, and the model has 2"):
         layers.read_layer_mean(tmp_path, 2)
-
-
-def test_other_means_are_refused(tmp_path):
     layers.write_layer_mean(tmp_path, (2, -1), 3, 8)
     with pytest.raises(EncoderError, match="only the mean of the first and the last layer"):
         layers.read_layer_mean(tmp_path, 3)
-
-
-def test_weights_pickled_by_older_versions_are_read(tmp_path):
-    torch.save({"linear.weight": torch.eye(2)}, tmp_path / "pytorch_model.bin")
-    assert torch.equal(layers.read_weights(tmp_path)["linear.weight"], torch.eye(2))
 
 
 def drawn(dim, seed=0, rows=24):

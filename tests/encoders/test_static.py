@@ -48,11 +48,6 @@ def test_dense_gradients_are_the_same_numbers(toy_static):
         torch.testing.assert_close(sparse_grad.to_dense(), dense_grad)
 
 
-def test_an_empty_sentence_is_the_zero_vector(toy_static):
-    assert (toy_static(toy_static.tokenize(["", ""])) == 0).all()
-    assert toy_static(toy_static.tokenize([])).shape == (0, 8)
-
-
 def test_the_seed_decides_the_rows():
     tables = [StaticEncoder.create(build_tokenizer(), 8, seed=seed).table for seed in (0, 0, 1)]
     assert torch.equal(tables[0], tables[1])

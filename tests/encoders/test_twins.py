@@ -56,16 +56,11 @@ def test_the_first_is_saved_and_both_are_offered(twins, tmp_path):
     assert list(twins.exports()) == [twins.first, twins.second]
 
 
-def test_a_prompt_is_that_of_both_copies(twins):
-    twins.prompt = "q: "
-    assert twins.first.prompt == twins.second.prompt == "q: "
-    np.testing.assert_array_equal(twins.tokenize(TEXTS).ids, build_transformer(prompt="q: ").tokenize(TEXTS).ids)
-
-
-def test_other_settings_are_those_of_both_copies(twins):
-    twins.prompts, twins.pooling, twins.normalizes = {"query": "the "}, "max", True
+def test_settings_are_those_of_both_copies(twins):
+    twins.prompt, twins.prompts, twins.pooling, twins.normalizes = "q: ", {"query": "the "}, "max", True
     for copy in twins.exports():
-        assert (copy.prompts, copy.pooling, copy.normalizes) == ({"query": "the "}, "max", True)
+        assert (copy.prompt, copy.prompts, copy.pooling, copy.normalizes) == ("q: ", {"query": "the "}, "max", True)
+    np.testing.assert_array_equal(twins.tokenize(TEXTS).ids, build_transformer(prompt="q: ").tokenize(TEXTS).ids)
 
 
 def test_both_are_in_the_state(twins):
@@ -76,7 +71,7 @@ def test_both_are_in_the_state(twins):
 
 
 def test_unlike_encoders_are_refused():
-    with pytest.raises(ValueError, match="twins must have equal widths"):
+    with pytest.raises(ValueError, match="twins must have one tokenizer and one width"):
         Twins(build_transformer(), build_transformer(max_length=12))
     with pytest.raises(ValueError, match='without a head; write head = "none"'):
         Twins(*(build_transformer(pooling="cls", head="tanh") for _ in range(2)))

@@ -1,6 +1,5 @@
 """Encoding: order, duplicates, company, streams, threads, workers, and what a caller gets for odd input."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -330,7 +329,7 @@ def test_processes_give_the_very_same_rows(encoder, asked, small_windows):
 @pytest.mark.slow
 def test_a_worker_that_dies_is_an_error():
     with pytest.raises(EncoderError, match="worker process ended before its work was done"):
-        encode(Dying(), ["a"], workers=["cpu"])
+        encode(Dying(torch.ones(300, 2), build_tokenizer()), ["a"], workers=["cpu"])
 
 
 class OnSecond(torch.Tensor):
@@ -428,17 +427,11 @@ def test_a_worker_prepares_chunks_while_its_accelerator_computes(overlaps, monke
 class Dying(StaticEncoder):
     """Ends its process as the system does when memory runs out."""
 
-    def __init__(self):
-        super().__init__(torch.ones(300, 2), build_tokenizer())
-
     def forward(self, tokens):
-        import os
-
         os._exit(9)
 
 
 PROMPTS = ["", "query: ", "The cat ", "passage: ", "A dog ", "1 22 ", "Die Katze ", "numbers "]
-ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))
 
 
 def static() -> StaticEncoder:
@@ -498,9 +491,9 @@ def test_each_thread_has_its_own_prompt(kind, settings, count):
     assert state(encoder) == before
 
 
-@pytest.mark.skipif(not ONNX, reason="needs the extra `onnx`")
 @pytest.mark.slow
 def test_threads_in_int8_beside_one_in_float():
+    pytest.importorskip("onnx", reason="needs the extra `onnx`")
     encoder = build_transformer(prompt="own: ").train()
     before, plain = state(encoder), encode(encoder, TEXTS)
     alone = [encode(encoder, TEXTS, prompt=prompt, precision="int8", batch_tokens=60) for prompt in PROMPTS[:2]]
@@ -514,33 +507,16 @@ def test_threads_in_int8_beside_one_in_float():
     assert encoder.backbone.config._attn_implementation != "eager"
 
 
-@pytest.mark.slow
-def test_threads_of_torch_are_as_they_were():
-    encoder = build_transformer().eval()
-    torch.set_num_threads(2)
-    try:
-        wanted = encode(encoder, TEXTS)
-        assert all(np.allclose(rows, wanted, atol=1e-5) for rows in together(encoder, 1, {})[0])
-        with ThreadPoolExecutor(4) as pool:
-            found = list(
-                pool.map(lambda _: (encode(encoder, TEXTS, batch_tokens=30), torch.get_num_threads()), range(8))
-            )
-            assert {count for _, count in found} == {2}
-        with ThreadPoolExecutor(1) as pool:
-            assert pool.submit(torch.get_num_threads).result() == 2
-    finally:
-        torch.set_num_threads(1)
-
-
 def test_encoders_of_two_lengths_may_share_a_tokenizer():
     tokenizer = build_tokenizer()
     encoders = [StaticEncoder.create(tokenizer, 8, seed=1, max_length=length) for length in (2, 40)]
     tokenizer.enable_padding(pad_id=0)  # after the encoders, which switch both off
     tokenizer.enable_truncation(11)
-    wanted = [encoder.tokenize(TEXTS).lengths for encoder in encoders]
+    texts = TEXTS[::4]
+    wanted = [encoder.tokenize(texts).lengths for encoder in encoders]
     assert (int(wanted[0].max()), int(wanted[1].max()) > 11) == (2, True)
     with ThreadPoolExecutor(4) as pool:
-        for number, found in enumerate(pool.map(lambda n: encoders[n % 2].tokenize(TEXTS).lengths, range(200))):
+        for number, found in enumerate(pool.map(lambda n: encoders[n % 2].tokenize(texts).lengths, range(200))):
             assert np.array_equal(found, wanted[number % 2])
     assert (tokenizer.truncation["max_length"], tokenizer.padding["pad_id"]) == (11, 0)
 

@@ -61,7 +61,7 @@ def test_a_prompt_outside_the_pooling_is_refused(saved):
     edit(folder / "1_Pooling" / "config.json", include_prompt=False)
     assert load(folder).prompt == ""
     for settings in ({"prompt": "query: "}, {"prompts": {"query": "query: "}}):
-        with pytest.raises(EncoderError, match="leaves prompts out of the pooling"):
+        with pytest.raises(EncoderError, match="its pooling leaves prompts out"):
             load(folder, **settings)
 
 
@@ -238,9 +238,7 @@ def test_a_tokenizer_of_another_model_is_refused(kind, tmp_path):
         (folder / "tokenizer.json").write_text(json.dumps(found))
         with pytest.raises(EncoderError, match=rf"'extra' is number {number}.*has 2[02]0 rows"):
             load(folder)
-    blind = {"type": "WordLevel", "vocab": {"<unk>": 1, "\u0000never": 7}, "unk_token": "<unk>"}
-    (folder / "tokenizer.json").write_text(json.dumps({**known, "model": blind, "normalizer": {"type": "Lowercase"}}))
-    blind["vocab"] = {"<unk>": 1}
+    blind = {"type": "WordLevel", "vocab": {"<unk>": 1}, "unk_token": "<unk>"}
     (folder / "tokenizer.json").write_text(json.dumps({**known, "model": blind}))
     with pytest.raises(EncoderError, match="knows no text"):
         load(folder)
@@ -384,8 +382,8 @@ def test_a_folder_that_is_refused(kind, change, message, tmp_path):
     ("kind", "settings", "error", "message"),
     [
         ("static", {"pooling": "cls"}, EncoderError, "pooling 'cls' needs a transformer"),
-        ("static", {"head": "tanh", "layers": 1}, EncoderError, "a StaticEncoder, which has no setting head, layers"),
-        ("transformer", {"sparse": True}, EncoderError, "a TransformerEncoder, which has no setting sparse"),
+        ("static", {"head": "tanh", "layers": 1}, EncoderError, "a StaticEncoder has no setting head, layers"),
+        ("transformer", {"sparse": True}, EncoderError, "a TransformerEncoder has no setting sparse"),
         ("transformer", {"max_length": 10_000}, EncoderError, "model: max_length must lie between"),
         ("transformer", {"max_length": True}, TypeError, "max_length"),
         ("transformer", {"max_length": 2.5}, TypeError, "max_length"),
@@ -400,15 +398,11 @@ def test_settings_that_are_refused(kind, settings, error, message, tmp_path):
         load(copied(kind, tmp_path), **settings)
 
 
-@pytest.mark.parametrize("settings", [{"pooling": "cls"}, {"token_weights": True}])
-def test_an_engine_without_torch_does_not_ignore_settings_of_torch(settings, toy_static, tmp_path):
+def test_an_engine_without_torch_does_not_ignore_settings_of_torch_and_the_device(toy_static, tmp_path, monkeypatch):
     toy_static.save(tmp_path / "m")
-    with pytest.raises(EncoderError, match=f"m: the engine static can't change {next(iter(settings))}"):
-        isoglot.load(tmp_path / "m", engine="static", **settings)
-
-
-def test_an_engine_without_torch_does_not_ignore_the_device(toy_static, tmp_path, monkeypatch):
-    toy_static.save(tmp_path / "m")
+    for name, value in (("pooling", "cls"), ("token_weights", True)):
+        with pytest.raises(EncoderError, match=f"m: the engine static can't change {name}"):
+            isoglot.load(tmp_path / "m", engine="static", **{name: value})
     monkeypatch.setattr("isoglot.model.loading.wants_accelerator", lambda device: device != "cpu")
     with pytest.raises(EncoderError, match="the engine static computes on the CPU, not on cuda"):
         isoglot.load(tmp_path / "m", engine="static", device="cuda")
@@ -428,8 +422,12 @@ def test_a_tokenizer_whose_unknown_token_has_no_number(tmp_path):
         load(folder).encode("\u2603 \U0001f600")
 
 
-@pytest.mark.parametrize("content", ["[]", "7", '"x"', "null", "[" * 100_000, "{", "\udcff"])
-@pytest.mark.parametrize("kind", originals())
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [*((kind, content) for kind in originals() for content in ("[]", "{")),
+     *(("transformer", content) for content in ("7", '"x"', "null", "[" * 100_000, "\udcff"))],
+    ids=lambda value: value[:9],
+)  # fmt: skip
 def test_files_that_hold_something_else(kind, content, tmp_path):
     folder = copied(kind, tmp_path)
     for path in sorted(folder.rglob("*.json")):

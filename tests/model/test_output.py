@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import isoglot
 from isoglot.model import find_ranges, quantize_vectors
 from isoglot.model.backend import full_name
 
@@ -75,8 +74,8 @@ def test_a_type_of_the_output_is_no_precision(name):
         full_name(name)
 
 
-def test_encode_gives_any_type():
-    model, texts = isoglot.load("isoglot-static"), ["one", "two", "three cats"]
+def test_encode_gives_any_type(toy_static):
+    model, texts = toy_static, ["one", "two", "three cats"]
     vectors = model.encode(texts)
     assert np.array_equal(model.encode(texts, output_precision="ubinary"), np.packbits(vectors > 0, axis=1))
     others = ["a dog", "four birds", *texts]

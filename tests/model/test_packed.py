@@ -73,13 +73,6 @@ def test_what_is_representable_stays_as_it_is(bits):
     assert (restored(torch.zeros(3, 40), bits) == 0).all()
 
 
-def test_int4_is_two_weights_a_byte():
-    integers, scales, _ = packing.quantize(torch.randn(5, 70), 4)
-    assert integers.dtype == torch.uint8
-    assert integers.shape == (5, 3 * packed.GROUP // 2)
-    assert scales.shape == (5, 3)
-
-
 def made(kind):
     if kind == "static":
         return StaticEncoder.create(build_tokenizer(), 64, seed=1)
@@ -90,10 +83,7 @@ def made(kind):
     return build_transformer(kind, prompt="query: ", normalizes=True).eval()
 
 
-KINDS = ["static", "bpe", "unigram", "wordpiece", "towers", "layer"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["static", "bpe", "towers", "layer"])
 @pytest.mark.parametrize(("weights", "least"), [("float16", 0.99999), ("int8", 0.999), ("int4", 0.9)])
 def test_a_packed_model_has_nearly_the_same_vectors(kind, weights, least, tmp_path):
     encoder = made(kind).eval()

@@ -35,24 +35,27 @@ def small_windows(monkeypatch):
     monkeypatch.setattr(engine, "STATIC_WINDOW", 4)
 
 
-@pytest.fixture
+TEXTS = [f"{SENTENCES[row % 7]} {row // 2}" if row % 5 else "" for row in range(62)]
+
+
+@pytest.fixture(scope="module")
 def encoder():
     return StaticEncoder.create(build_tokenizer(), 8, seed=1)
 
 
 @pytest.fixture
-def lines(tmp_path):
-    texts = [f"{SENTENCES[row % 7]} {row // 2}" if row % 5 else "" for row in range(62)]
-    path = tmp_path / "lines.txt"
-    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    return path, texts
+def path(tmp_path):
+    """A file of `TEXTS`."""
+    (tmp_path / "lines.txt").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    return tmp_path / "lines.txt"
 
 
-@pytest.fixture
-def whole(encoder, lines, tmp_path):
+@pytest.fixture(scope="module")
+def whole(encoder, tmp_path_factory):
     """The file of an uninterrupted run."""
-    encode_file(encoder, lines[0], output=tmp_path / "whole.npy")
-    return (tmp_path / "whole.npy").read_bytes()
+    file = tmp_path_factory.mktemp("whole") / "whole.npy"
+    encode_file(encoder, TEXTS, output=file)
+    return file.read_bytes()
 
 
 class StopError(Exception):
@@ -71,8 +74,7 @@ def stopped(encoder, source, output, *, after, **settings):
 
 
 @pytest.mark.parametrize("after", [1, 5, 9, 30, 48])
-def test_stopped_and_resumed_equals_uninterrupted(after, encoder, lines, whole, tmp_path):
-    path, _ = lines
+def test_stopped_and_resumed_equals_uninterrupted(after, encoder, path, whole, tmp_path):
     output, told = tmp_path / "rows.npy", []
     stopped(encoder, path, output, after=after)
     stopped(encoder, path, output, after=3)
@@ -80,10 +82,10 @@ def test_stopped_and_resumed_equals_uninterrupted(after, encoder, lines, whole, 
     encode_file(encoder, path, output=output, report=told.append)
     assert output.read_bytes() == whole
     assert bool(told) == (after > 3)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["lines.txt", "rows.npy", "whole.npy"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["lines.txt", "rows.npy"]
 
 
-def test_a_window_is_written_while_the_next_one_is_computed(encoder, lines, tmp_path, monkeypatch):
+def test_a_window_is_written_while_the_next_one_is_computed(encoder, path, tmp_path, monkeypatch):
     ahead, append, caught_up = threading.Event(), Rows.append, []
 
     def late(rows, block, **more):
@@ -92,15 +94,13 @@ def test_a_window_is_written_while_the_next_one_is_computed(encoder, lines, tmp_
         append(rows, block, **more)
 
     monkeypatch.setattr(Rows, "append", late)
-    path, texts = lines
     seen = encode_file(encoder, path, output=tmp_path / "rows.npy", progress=lambda done, _: done > 4 and ahead.set())
     assert caught_up == [True]
-    np.testing.assert_allclose(seen, encode(encoder, texts), atol=1e-6)  # in their order
+    np.testing.assert_allclose(seen, encode(encoder, TEXTS), atol=1e-6)  # in their order
 
 
 @pytest.mark.parametrize("window", [1, 3, 16])
-def test_an_error_of_writing_is_raised_and_the_run_resumes(window, encoder, lines, whole, tmp_path, monkeypatch):
-    path, _ = lines
+def test_an_error_of_writing_is_raised_and_the_run_resumes(window, encoder, path, whole, tmp_path, monkeypatch):
     output, append, calls = tmp_path / "rows.npy", Rows.append, []
 
     def full(rows, block, **more):
@@ -121,8 +121,7 @@ def test_an_error_of_writing_is_raised_and_the_run_resumes(window, encoder, line
     assert output.read_bytes() == whole
 
 
-def test_an_interruption_waits_for_the_window_that_is_being_written(encoder, lines, whole, tmp_path, monkeypatch):
-    path, _ = lines
+def test_an_interruption_waits_for_the_window_that_is_being_written(encoder, path, whole, tmp_path, monkeypatch):
     output, append = tmp_path / "rows.npy", Rows.append
 
     def slow(rows, block, **more):
@@ -139,8 +138,7 @@ def test_an_interruption_waits_for_the_window_that_is_being_written(encoder, lin
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
-def test_killed_again_and_again(encoder, lines, whole, tmp_path):
-    path, _ = lines
+def test_killed_again_and_again(encoder, path, whole, tmp_path):
     encoder.save(tmp_path / "model")
     output = tmp_path / "rows.npy"
     met, kills = 0, 0
@@ -169,8 +167,7 @@ def done(output: Path) -> int:
         lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:10])),
     ],
 )
-def test_another_input_is_refused(change, encoder, lines, tmp_path):
-    path, _ = lines
+def test_another_input_is_refused(change, encoder, path, tmp_path):
     stopped(encoder, path, tmp_path / "rows.npy", after=30)
     change(path)
     with pytest.raises(EncoderError, match="differs in its input"):
@@ -179,8 +176,7 @@ def test_another_input_is_refused(change, encoder, lines, tmp_path):
     assert len(encode_file(encoder, path, output=tmp_path / "rows.npy")) == path.read_text().count("\n")
 
 
-def test_another_model_or_setting_is_refused(encoder, lines, tmp_path):
-    path, _ = lines
+def test_another_model_or_setting_is_refused(encoder, path, tmp_path):
     output = tmp_path / "rows.npy"
     stopped(encoder, path, output, after=30)
     other = StaticEncoder.create(build_tokenizer(), 8, seed=2)
@@ -192,12 +188,11 @@ def test_another_model_or_setting_is_refused(encoder, lines, tmp_path):
             encode_file(encoder, path, output=output, **settings)
 
 
-def test_lines_that_were_added_meanwhile_are_encoded_too(encoder, lines, tmp_path):
-    path, texts = lines
+def test_lines_that_were_added_meanwhile_are_encoded_too(encoder, path, tmp_path):
     stopped(encoder, path, tmp_path / "rows.npy", after=30)
-    path.write_text("".join(f"{text}\n" for text in [*texts, "more"]), encoding="utf-8")
+    path.write_text("".join(f"{text}\n" for text in [*TEXTS, "more"]), encoding="utf-8")
     rows = encode_file(encoder, path, output=tmp_path / "rows.npy")
-    np.testing.assert_allclose(rows, encode(encoder, [*texts, "more"]), atol=1e-6)
+    np.testing.assert_allclose(rows, encode(encoder, [*TEXTS, "more"]), atol=1e-6)
 
 
 def test_texts_in_memory_go_to_a_file_too(encoder, tmp_path):
@@ -211,8 +206,7 @@ def test_texts_in_memory_go_to_a_file_too(encoder, tmp_path):
     assert encode_file(encoder, [], output=output).shape == (0, 8)
 
 
-def test_two_at_once_are_refused(encoder, lines, tmp_path):
-    path, _ = lines
+def test_two_at_once_are_refused(encoder, path, tmp_path):
     with ThreadPoolExecutor(1) as elsewhere:
 
         def again(done, total):
@@ -222,17 +216,16 @@ def test_two_at_once_are_refused(encoder, lines, tmp_path):
             encode_file(encoder, path, output=tmp_path / "rows.npy", progress=again)
 
 
-def test_what_cannot_be_read_or_written_leaves_nothing(encoder, lines, tmp_path):
+def test_what_cannot_be_read_or_written_leaves_nothing(encoder, path, tmp_path):
     with pytest.raises(CorpusError, match="no such file"):
         encode_file(encoder, tmp_path / "none.txt", output=tmp_path / "rows.npy")
     with pytest.raises(OutputError, match="is a folder"):
-        encode_file(encoder, lines[0], output=tmp_path)
-    path, texts = lines
+        encode_file(encoder, path, output=tmp_path)
     (tmp_path / "again.txt").hardlink_to(path)
     for output in (path, tmp_path / "again.txt"):
         with pytest.raises(OutputError, match="is the input"):
             encode_file(encoder, path, output=output)
-    assert path.read_text(encoding="utf-8").splitlines() == texts
+    assert path.read_text(encoding="utf-8").splitlines() == TEXTS
     assert sorted(p.name for p in tmp_path.iterdir()) == ["again.txt", "lines.txt"]
 
 
@@ -246,10 +239,9 @@ def kept(encoder, path, output, **options):
     return np.array(found), told
 
 
-def test_kept_vectors_are_not_encoded_again(encoder, lines, tmp_path):
-    path, texts = lines
+def test_kept_vectors_are_not_encoded_again(encoder, path, tmp_path):
     first, told = kept(encoder, path, tmp_path / "rows.npy")
-    np.testing.assert_allclose(first, encode(encoder, texts), atol=1e-6)
+    np.testing.assert_allclose(first, encode(encoder, TEXTS), atol=1e-6)
     assert told
     again, told = kept(encoder, path, tmp_path / "rows.npy")
     np.testing.assert_array_equal(again, first)
@@ -258,8 +250,8 @@ def test_kept_vectors_are_not_encoded_again(encoder, lines, tmp_path):
 
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("change", ["text", "encoder", "dtype"])
-def test_other_lines_another_encoder_or_type_begin_kept_vectors_anew(change, cut, encoder, lines, tmp_path):
-    (path, texts), output = lines, tmp_path / "rows.npy"
+def test_other_lines_another_encoder_or_type_begin_kept_vectors_anew(change, cut, encoder, path, tmp_path):
+    output = tmp_path / "rows.npy"
     kept(encoder, path, output)
     if cut:
         output.unlink()
@@ -267,11 +259,11 @@ def test_other_lines_another_encoder_or_type_begin_kept_vectors_anew(change, cut
         assert len(Rows(output)) == 4
     options = {"dtype": "float16"} if change == "dtype" else {}
     if change == "text":
-        path.write_text("".join(f"{text}\n" for text in reversed(texts)), encoding="utf-8")
+        path.write_text("".join(f"{text}\n" for text in reversed(TEXTS)), encoding="utf-8")
     if change == "encoder":
         encoder = StaticEncoder.create(build_tokenizer(), 8, seed=2)
     found, told = kept(encoder, path, output, **options)
-    expected = encode(encoder, texts[::-1] if change == "text" else texts)
+    expected = encode(encoder, TEXTS[::-1] if change == "text" else TEXTS)
     np.testing.assert_allclose(found, expected, atol=1e-3 if options else 1e-6)
     assert told
     assert found.dtype == options.get("dtype", "float32")
@@ -288,8 +280,7 @@ DAMAGE = {
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("file", ["rows", "journal"])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_is_damaged_is_encoded_again(damage, file, keep, encoder, lines, whole, tmp_path):
-    path, _ = lines
+def test_what_is_damaged_is_encoded_again(damage, file, keep, encoder, path, whole, tmp_path):
     output, told = tmp_path / "rows.npy", []
     stopped(encoder, path, output, after=30, keep=keep)
     place = output if keep else partial_path(output)

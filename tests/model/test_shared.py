@@ -8,26 +8,26 @@ import pytest
 import isoglot
 from conftest import SENTENCES, build_transformer
 from isoglot.core.errors import EncoderError
+from isoglot.encoders.loading import expand
+from isoglot.encoders.onnx_export import write_onnx
 from isoglot.model import card, layout, packaged
 from isoglot.model.shared import FILE, Shared
 
 onnx = pytest.importorskip("onnx", reason="needs the extra `onnx`")
 
 
-@pytest.fixture
-def models(tmp_path, monkeypatch, own_cache):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """The folders `large`, whole, and `small`, which has another last layer and lacks what it shares with `large`."""
-    from isoglot.encoders.onnx_export import write_onnx
-
-    monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
+    place = tmp_path_factory.mktemp("made")
     encoder = build_transformer(normalizes=True).eval()
-    write_onnx(encoder, tmp_path / "models" / "large", name="large")
+    write_onnx(encoder, place / "models" / "large", name="large")
     for weight in encoder.backbone.encoder.layer[-1].parameters():
         weight.data *= 1.5
-    write_onnx(encoder, tmp_path / "whole", name="small")
-    table = [each.name for each in read_graph(tmp_path / "whole").graph.initializer if "word_emb" in each.name]
-    small = tmp_path / "models" / "small"
-    shutil.copytree(tmp_path / "whole", small)
+    write_onnx(encoder, place / "whole", name="small")
+    table = [each.name for each in read_graph(place / "whole").graph.initializer if "word_emb" in each.name]
+    small = place / "models" / "small"
+    shutil.copytree(place / "whole", small)
     (small / "tokenizer.json").unlink()
     part = read_graph(small)
     for each in [each for each in part.graph.initializer if each.name in table]:
@@ -35,6 +35,14 @@ def models(tmp_path, monkeypatch, own_cache):
     onnx.save_model(part, small / layout.GRAPH)
     shared = Shared(model="large", files=["tokenizer.json"], initializers=table)
     layout.write_json(small / FILE, shared.model_dump())
+    return place
+
+
+@pytest.fixture
+def models(made, tmp_path, monkeypatch, own_cache):
+    """A copy of them."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
     return tmp_path / "models"
 
 
@@ -56,8 +64,6 @@ def test_a_completed_model_is_the_whole_one(models):
 
 @pytest.mark.slow
 def test_an_expanded_folder_and_the_completed_one_are_two(models):
-    from isoglot.encoders.loading import expand
-
     completed, expanded = isoglot.load("small").folder, expand("small")
     assert isoglot.load("small").folder == completed
     assert (expanded / "model.safetensors").is_file()

@@ -110,9 +110,7 @@ def stack(backbone: Any) -> nn.ModuleList:
     depth = int(backbone.config.num_hidden_layers)
     lists = [part for part in backbone.modules() if isinstance(part, nn.ModuleList) and len(part) == depth]
     if len(lists) != 1:
-        raise EncoderError(
-            f"cannot find the layers of a {type(backbone).__name__}; leave layers, train_layers and adapter unset"
-        )
+        raise EncoderError(f"no layers found in a {type(backbone).__name__}; leave layers, train_layers, adapter unset")
     return lists[0]
 
 
@@ -126,9 +124,7 @@ def parse(text: str, depth: int) -> list[int]:
         match = _RANGE.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last <= depth:
-            raise ValueError(
-                f"train_layers must be layers from 1 to the backbone's {depth}, such as '1-{depth}', got {text!r}"
-            )
+            raise ValueError(f"train_layers must lie between 1 and {depth}, such as '1-{depth}', got {text!r}")
         numbers.update(range(first - 1, last))
     return sorted(numbers)
 

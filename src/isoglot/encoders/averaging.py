@@ -54,9 +54,7 @@ def average(models: Sequence[str | Path | Model], weights: Sequence[float] | Non
                 if weight.is_floating_point():
                     weight.copy_(weight * share if place == 0 else weight + share * state[name].to(weight))
                 elif not torch.equal(weight, state[name].to(weight)):
-                    raise EncoderError(
-                        f"{_name(model, place)}: {name} differs between the models and can't be averaged"
-                    )
+                    raise EncoderError(f"{_name(model, place)}: {name} differs and can't be averaged")
     return mean
 
 
@@ -73,15 +71,15 @@ def _name(model: str | Path | Model, place: int) -> str:
 
 def _require_alike(first: Encoder, other: Encoder, *, name: str) -> None:
     """Raise EncoderError for another class, other names or shapes of weights, or a tokenizer with other ids."""
-    why = ""
     ours, theirs = ({k: tuple(v.shape) for k, v in encoder.state_dict().items()} for encoder in (first, other))
-    view = evaluating(other, always_copy=True)
+    why = ""
     if type(first) is not type(other):
         why = f"is a {type(other).__name__}, and the first is a {type(first).__name__}"
     elif different := sorted(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)):
         shapes = f"{theirs.get(different[0])}, there {ours.get(different[0])}"
         why = f"its architecture differs from the first: {different[0]} has the shape {shapes}"
     else:
+        view = evaluating(other, always_copy=True)
         for one, copied in zip(_innermost(first), _innermost(view), strict=True):  # which are no part of the tokenizer
             copied.max_length, copied.prompt = one.max_length, one.prompt
         why = "" if first.fingerprint == view.fingerprint else "its tokenizer differs from that of the first"

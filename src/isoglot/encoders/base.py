@@ -40,16 +40,6 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_reset_threads)
 
 
-def delegate(*parts: str, name: str) -> Any:
-    """A property of an encoder that is made of others: the first one's attribute, set in all of them."""
-
-    def write(self: Any, value: Any) -> None:
-        for part in parts:
-            setattr(getattr(self, part), name, value)
-
-    return property(lambda self: getattr(getattr(self, parts[0]), name), write)
-
-
 class Encoder(Model, nn.Module):
     """A `Model` whose vectors have a gradient. A subclass implements these members beside `tokenize` and `fingerprint`.
 
@@ -162,7 +152,7 @@ class Encoder(Model, nn.Module):
         """The precision by its full name: see `device.settle`. On a CPU, `auto` asks `keeps_bfloat16` too."""
         device = self.device if place is None else torch.device(place)
         settled = settle(precision, device)
-        is_automatic = settled == "bfloat16" and full_name(precision) in (None, "auto") and device.type == "cpu"
+        is_automatic = settled == "bfloat16" and full_name(precision) == "auto" and device.type == "cpu"
         return "float32" if is_automatic and not self.keeps_bfloat16 else settled
 
     @property

@@ -39,16 +39,7 @@ _SIZES = (  # in the order of the header
     "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
     "max_position_embeddings", "type_vocab_size",
 )  # fmt: skip
-_LAYER = {
-    "q": "attention.self.query",
-    "k": "attention.self.key",
-    "v": "attention.self.value",
-    "ao": "attention.output.dense",
-    "aln": "attention.output.LayerNorm",
-    "fi": "intermediate.dense",
-    "fo": "output.dense",
-    "oln": "output.LayerNorm",
-}
+_LAYER = dict(zip(("q", "k", "v", "ao", "aln", "fi", "fo", "oln"), bert.FAMILIES["bert"].parts, strict=True))
 _EMBEDDINGS = {
     "word": "word_embeddings.weight",
     "pos": "position_embeddings.weight",

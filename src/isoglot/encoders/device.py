@@ -74,7 +74,7 @@ def settle(precision: str | None, device: torch.device) -> str:
 
     Raises ValueError.
     """
-    precision = full_name(precision) or "auto"
+    precision = full_name(precision)
     if precision == "int8" and device.type != "cpu":
         raise ValueError(f"precision int8 needs a CPU and the encoder is on {device}; use bfloat16 there")
     if precision == "tf32" and not (device.type == "cuda" and torch.cuda.is_tf32_supported()):

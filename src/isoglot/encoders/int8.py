@@ -45,10 +45,10 @@ def quantize(encoder: Encoder) -> OnnxModel:
             cached = _graphs[words] = state, _graph(encoder)
     model = OnnxModel(
         cached[1], encoder.tokenizer.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length,
-        pad=encoder.pad or 0, table=words.detach().numpy(), pooling=encoder.pooling, prompt=encoder.prompt,
-        prompts=encoder.prompts, normalizes=encoder.normalizes,
+        pad=encoder.pad or 0, table=words.detach().numpy(),
     )  # fmt: skip
-    model.name = encoder.name
+    for setting in ("name", "pooling", "prompt", "prompts", "normalizes"):
+        setattr(model, setting, getattr(encoder, setting))
     return model
 
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from isoglot.core.arguments import PositiveInt, check_arguments
 from isoglot.core.errors import EncoderError
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, delegate
+from isoglot.encoders.base import Encoder
 from isoglot.encoders.pooling import POOLINGS, mean
 from isoglot.model import configs, layout, packed
 from isoglot.model.finding import ADAPTER
@@ -112,11 +112,11 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a pickle may raise anything; what torch advises is to run it
+        loaded: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        if not all(isinstance(value, Tensor) for value in loaded.values()):
+            raise TypeError("holds other things than tensors")
+    except Exception as error:  # a pickle may raise anything, and hold anything; what torch advises is to run it
         raise EncoderError(f"{path}: {PICKLED}") from error
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        raise EncoderError(f"{path}: {PICKLED}")
     return loaded
 
 
@@ -289,21 +289,47 @@ def _require_sizes(config: configs.Flow, weights: Mapping[str, Tensor]) -> None:
     if first is None or hidden is None or last not in weights:
         raise ValueError("config.json describes more levels or steps than there are weights")
     if first.shape != (config.dim,) or hidden.shape != (config.width, config.width):
-        raise ValueError(
-            f"config.json describes dim {config.dim} and width {config.width}, and the weights have others"
-        )
+        raise ValueError(f"the weights are not of dim {config.dim} and width {config.width}, as config.json says")
 
 
 def _all_steps(flow: Flow) -> list[Step]:
     return [part for part in flow.modules() if isinstance(part, Step)]
 
 
-# An encoder and a layer
+# Encoders made of others
 
 Layer = Dense | Flow
 
 
-class WithLayer(Encoder):
+def _delegate(name: str) -> Any:
+    """A property of a `Wrapper`: the attribute of its first part, set in all of them."""
+
+    def write(self: Any, value: Any) -> None:
+        for part in self.parts:
+            setattr(getattr(self, part), name, value)
+
+    return property(lambda self: getattr(getattr(self, self.parts[0]), name), write)
+
+
+class Wrapper(Encoder):
+    """An encoder made of others, its `parts`, which read the same tokens and have the same settings."""
+
+    parts: tuple[str, ...]
+    prompt, prompts, pooling = map(_delegate, ("prompt", "prompts", "pooling"))  # poolings are part of the identity
+    normalizes, max_length, fingerprint = map(_delegate, ("normalizes", "max_length", "fingerprint"))
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Token ids as the first part gives them."""
+        tokens: Tokens = getattr(self, self.parts[0]).tokenize(texts, prompt=prompt)
+        return tokens
+
+    def prepared(self, tokens: Tokens) -> Tokens:
+        """The tokens as the first part prepares them."""
+        made: Tokens = getattr(self, self.parts[0]).prepared(tokens)
+        return made
+
+
+class WithLayer(Wrapper):
     """`encoder`, which is shared and not copied, and `layer` after it; tokens, prompt and length are the encoder's.
 
     The layer comes after the pooling and before any scaling to length one, here and in the saved folder. So a layer
@@ -313,12 +339,7 @@ class WithLayer(Encoder):
     Raises ValueError if the layer takes vectors of another width.
     """
 
-    prompt = delegate("own", name="prompt")
-    prompts = delegate("own", name="prompts")
-    pooling = delegate("own", name="pooling")  # two poolings of one model are two encoders: see `identity`
-    normalizes = delegate("own", name="normalizes")
-    max_length = delegate("own", name="max_length")
-    fingerprint = delegate("own", name="fingerprint")  # the layer changes no token
+    parts = ("own",)
 
     def __init__(self, encoder: Encoder, layer: Layer) -> None:
         super().__init__()
@@ -328,10 +349,6 @@ class WithLayer(Encoder):
         self.dim, self.pads, self.concurrent = layer.out, encoder.pads, encoder.concurrent
         self.name, self.card = encoder.name, encoder.card and encoder.card.derive(encoder.name)
         self.train(encoder.training)
-
-    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids as the encoder gives them."""
-        return self.own.tokenize(texts, prompt=prompt)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the encoder's raw vectors, through the layer."""

@@ -32,7 +32,7 @@ from isoglot.model import card, configs, layout, packaged, packed
 from isoglot.model.finding import find, folder_name
 from isoglot.model.loading import load as load_model
 from isoglot.model.static import StaticModel
-from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer
+from isoglot.model.tokenizer import lowercase, prepare_tokenizer
 
 # The modules that may follow the first one of a model.
 _AFTER = {
@@ -166,9 +166,9 @@ def _read_adapter(folder: Path, settings: dict[str, Any]) -> Encoder:
     if "layers" in settings:
         raise EncoderError(f"{folder}: layers can't be chosen for an adapter; open the merged model instead")
     restriction = {name: settings[name] for name in ("train_layers", "adapter", "seed") if name in settings}
-    of_base = saved.model_dump(include={"pooling", "prompt", "prompts", "max_length"})
+    of_base = saved.model_dump(include={"pooling", "prompt", "prompts", "max_length", "layers"}, exclude_none=True)
     of_base |= {name: value for name, value in settings.items() if name not in ("train_layers", "adapter")}
-    encoder = _read(base, {**of_base, **({"layers": saved.layers} if saved.layers else {})})
+    encoder = _read(base, of_base)
     parts = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if len(parts) != 1:
         raise EncoderError(f"{folder}: its backbone {base} is not a transformer; save or download the adapter again")
@@ -218,9 +218,7 @@ def _transformer(folder: Path, after: list[layout.Module], settings: dict[str, A
 def _check_settings(kind: type[Encoder], folder: Path, settings: dict[str, Any]) -> None:
     unknown = sorted(settings.keys() - inspect.signature(kind.__init__).parameters.keys())
     if unknown:
-        raise EncoderError(
-            f"{folder}: contains a {kind.__name__}, which has no setting {', '.join(unknown)}; leave it out"
-        )
+        raise EncoderError(f"{folder}: a {kind.__name__} has no setting {', '.join(unknown)}; leave it out")
 
 
 def _read_pooling(module: layout.Module, settings: dict[str, Any]) -> str:
@@ -228,9 +226,7 @@ def _read_pooling(module: layout.Module, settings: dict[str, Any]) -> str:
     config = configs.read_if_there(module.folder / "config.json", configs.Pooling)
     names = config.modes
     if not config.include_prompt and any([settings.get("prompt"), *(settings.get("prompts") or {}).values()]):
-        raise EncoderError(
-            f'{module.folder}: leaves prompts out of the pooling, which is not run here; set prompt="" and prompts={{}}'
-        )
+        raise EncoderError(f'{module.folder}: its pooling leaves prompts out; set prompt="" and prompts={{}}')
     if "pooling" not in settings and (len(names) != 1 or names[0] not in POOLINGS):
         raise EncoderError(
             f"{module.folder}: pooling {' + '.join(names) or 'none'} is not run here; "
@@ -245,35 +241,31 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     configs.read_if_there(folder / "tokenizer_config.json", configs.Tokenizer)
     saved = configs.read_if_there(folder / layout.LENGTH, configs.Length)
     if (folder / "adapter_config.json").exists():
-        raise EncoderError(
-            f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
-        )
-    expanded = _expand_weights(folder)
-    pickled = _find_pickle(folder) if expanded is None else None
+        raise EncoderError(f"{folder}: contains an adapter, which is not run here; save the merged model instead")
+    expanded, weights = None, layout.find_weights(folder)
+    if layout.is_onnx(folder):  # weights in a form of our own
+        graph = onnx_export.read_graph(folder / layout.GRAPH)
+        expanded = {name: weight for name, weight in graph.items() if not name.startswith("projections.")}
+    elif packed.is_packed(folder):
+        expanded = read_weights(folder)
+    if expanded is None and weights is None:
+        raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
+    is_pickled = expanded is None and weights is not None and weights.name.startswith("pytorch")
     try:
         tokenizer: Any = layout.read_tokenizer(folder)
-        backbone: Any = _read_backbone(folder, expanded, safe=pickled is None)
+        backbone: Any = _read_backbone(folder, expanded, safe=not is_pickled)
         if tokenizer is None:
             tokenizer = _read_transformers_tokenizer(folder)
     except EncoderError:
         raise
     except Exception as error:  # transformers passes on any exception of its parts
-        if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
-            raise EncoderError(f"{pickled}: {PICKLED}") from error
-        raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
-    disable_extras(tokenizer.backend_tokenizer)
-    require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
+        if is_pickled and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
+            raise EncoderError(f"{weights}: {PICKLED}") from error
+        raise EncoderError(f"{folder}: cannot be loaded: {configs.one_line(error)}") from error
+    prepare_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
         lowercase(tokenizer.backend_tokenizer)
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
-
-
-def _expand_weights(folder: Path) -> dict[str, Tensor] | None:
-    """The weights of the backbone from a form of our own; None if they are as transformers saves them."""
-    if layout.is_onnx(folder):
-        weights = onnx_export.read_graph(folder / layout.GRAPH)
-        return {name: weight for name, weight in weights.items() if not name.startswith("projections.")}
-    return read_weights(folder) if packed.is_packed(folder) else None
 
 
 def _read_backbone(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) -> Any:
@@ -312,14 +304,6 @@ def _read_transformers_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def _find_pickle(folder: Path) -> Path | None:
-    """The pickle in which the weights are; None if they are safetensors."""
-    weights = layout.find_weights(folder)
-    if weights is None:
-        raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
-    return weights if weights.name.startswith("pytorch") else None
-
-
 def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> None:
     """Raise EncoderError for weights that are missing, of other shapes, or of layers that the model would not have."""
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
@@ -329,7 +313,7 @@ def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> Non
         can_lack_it = "add_pooling_layer" in inspect.signature(type(backbone)).parameters
         backbone.pooler = None if can_lack_it else nn.Identity()
     if others := [*report.get("mismatched_keys", ()), *report.get("error_msgs", ())]:
-        raise EncoderError(f"{folder}: the weights do not fit config.json: {_one_line(others[0])}")
+        raise EncoderError(f"{folder}: the weights do not fit config.json: {configs.one_line(others[0])}")
     prefix = f"{backbone.base_model_prefix}."
     stacks = {name: len(part) for name, part in backbone.named_modules() if isinstance(part, nn.ModuleList)}
     for key in report.get("unexpected_keys", ()):
@@ -344,14 +328,12 @@ def _try(encoder: Encoder, folder: Path) -> None:
     for name, weight in encoder.named_parameters():
         # the sum is a fast test
         if not bool(weight.detach().sum().isfinite()) and not bool(weight.detach().isfinite().all()):
-            raise EncoderError(
-                f"{folder}: the weight {name} contains NaN or infinity; save or download the model again"
-            )
+            raise EncoderError(f"{folder}: {name} contains NaN or infinity; save or download the model again")
     try:
         with torch.inference_mode():
             vectors = encoder(encoder.tokenize(["", "A short sentence."]))
     except Exception as error:  # weights of inconsistent shapes raise here, with various exceptions of torch
-        raise EncoderError(f"{folder}: the model cannot encode: {_one_line(error)}") from error
+        raise EncoderError(f"{folder}: the model cannot encode: {configs.one_line(error)}") from error
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dim or not bool(vectors.isfinite().all()):
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")
 
@@ -361,11 +343,9 @@ def _static(folder: Path, settings: dict[str, Any]) -> StaticEncoder:
     pooling = settings.pop("pooling", "mean")
     _check_settings(StaticEncoder, folder, settings)
     if pooling != "mean":
-        raise EncoderError(
-            f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
-        )
+        raise EncoderError(f"{folder}: a static encoder takes the mean; pooling {pooling!r} needs a transformer")
     weights = {name: weight.float().numpy() for name, weight in read_weights(folder).items()}
-    saved = StaticModel.open(folder, {}, weights)
+    saved = StaticModel.open(folder, weights)
     with _naming(folder):
         return StaticEncoder(torch.tensor(saved.table), saved.tokenizer, **{"max_length": saved.max_length, **settings})
 
@@ -376,8 +356,4 @@ def _naming(folder: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        raise EncoderError(f"{folder}: {_one_line(error)}") from error
-
-
-def _one_line(error: object) -> str:
-    return " ".join(str(error).split())[:300]
+        raise EncoderError(f"{folder}: {configs.one_line(error)}") from error

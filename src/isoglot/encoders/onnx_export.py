@@ -62,7 +62,6 @@ _QUANTIZED, _SCALES, _UNIT = ".quantized", ".scales", ".unit"
 _ONE, _ZERO = "input_scale", "input_zero"
 _FACTORS, _CENTRES, _SHIFTED = ".factors", ".centres", ".shifted"
 _CODES, _CENTROIDS, _STARTS = ".codes", ".centroids", ".starts"
-_LOOKUP = (_CODES, _CENTROIDS, _STARTS, ".first_rare", ".last_frequent", ".zero", ".axis", ".shape")
 _PARTS = (3, 4)  # values of a row of a rare word that share a centroid: the first that divide it
 _SAMPLE = 20_000  # rows that centroids are made of
 _MICROSOFT = "com.microsoft"
@@ -125,19 +124,18 @@ def write_onnx(
     name: str | None = None,
     words: Words = "int4",
     layers: Layers = "int8",
-    block: int = BLOCK,
-    frequent: int = 0,
     compress: bool = False,
+    **settings: Any,
 ) -> None:
     """Write a model folder whose weights are `onnx/model_quantized.onnx`, atomically.
 
-    `isoglot.load` opens it, and any ONNX Runtime runs its graph; see `build_graph` for the settings. `compress` writes
-    tokenizer.json.xz, a quarter of the size, which other programs don't read.
+    `isoglot.load` opens it, and any ONNX Runtime runs its graph. `compress` writes tokenizer.json.xz, a quarter of the
+    size, which other programs don't read; the other settings are those of `build_graph`.
 
     Raises OutputError if the folder can't be replaced.
     """
     source = f"{encoder.fingerprint} {encoder.dim} {encoder.identity()}"
-    data = build_graph(encoder, words=words, layers=layers, block=block, frequent=frequent, source=source)
+    data = build_graph(encoder, words=words, layers=layers, source=source, **settings)
     with layout.replacing(folder) as new:
         encoder.write_settings(new, name=name)
         pieces.write(new)
@@ -463,46 +461,35 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
     stored = {weight.name: numpy_helper.to_array(weight) for weight in model.graph.initializer}
     weights: dict[str, NDArray[Any]] = {}
     for node in model.graph.node:
-        name = next((name for name in node.input if name.endswith(_QUANTIZED)), "")
-        if name not in stored:  # an ordinary node, or a part of a layer that was read
+        name = next((name.removesuffix(_QUANTIZED) for name in node.input if name.endswith(_QUANTIZED)), "")
+        if name + _QUANTIZED not in stored:  # an ordinary node, or a part of a layer that was read
             continue
         settings = {part.name: part.i for part in node.attribute}
+        parts = {other.removeprefix(name): stored.pop(other) for other in [*stored] if other.startswith(f"{name}.")}
         if node.op_type == "MatMulIntegerToFloat":
-            weights |= _read_layer(name.removesuffix(_QUANTIZED), node.input[6], stored)
+            values, shifted = parts[_QUANTIZED].T * parts[_SCALES][:, None], node.input[6]
+            if shifted in stored:  # of a layer without bias it is among the parts
+                weights[shifted.removesuffix(_SHIFTED)] = stored.pop(shifted) - values @ parts[_CENTRES]
+            weights[name] = values * parts[_FACTORS]
         elif node.op_type == "MatMulNBits":
-            weights |= _read_blocks(name.removesuffix(_QUANTIZED), settings["K"], stored)
-        elif node.op_type == "GatherBlockQuantized":
-            weights |= _read_table(name.removesuffix(_QUANTIZED), stored, settings["bits"], settings["block_size"])
+            integers = parts[_QUANTIZED].astype(np.float32) - 128
+            weights[name] = (integers * parts[_SCALES][:, :, None]).reshape(len(integers), -1)[:, : settings["K"]]
         else:
-            raise ValueError(f"{node.op_type} is a form of an earlier version")
+            weights[name] = _read_table(parts, settings["bits"], settings["block_size"])
     for name, values in {**stored, **weights}.items():
         if name not in (_ONE, _ZERO):
             # Not transposed: weights divided among ranks, and fused optimizers, need them row by row.
             yield name, torch.from_numpy(np.array(values, np.float32, order="C"))
 
 
-def _read_layer(name: str, shifted: str, stored: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The weight of a rounded layer and its bias, whose parts are taken out of `stored`."""
-    values = stored.pop(name + _QUANTIZED).T * stored.pop(name + _SCALES)[:, None]
-    bias = {shifted.removesuffix(_SHIFTED): stored.pop(shifted) - values @ stored.pop(name + _CENTRES)}
-    return {**bias, name: values * stored.pop(name + _FACTORS)}  # a layer without bias has `shifted` by its own name
-
-
-def _read_blocks(name: str, inputs: int, stored: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The weight of a layer with scales for blocks of its rows, whose parts are taken out of `stored`."""
-    integers, scales = stored.pop(name + _QUANTIZED).astype(np.float32) - 128, stored.pop(name + _SCALES)
-    return {name: (integers * scales[:, :, None]).reshape(len(integers), -1)[:, :inputs]}
-
-
-def _read_table(name: str, stored: dict[str, NDArray[Any]], bits: int, block: int) -> dict[str, NDArray[Any]]:
-    """The table of words, whose parts are taken out of `stored`."""
-    integers, scales, unit = (stored.pop(name + ending) for ending in (_QUANTIZED, _SCALES, _UNIT))
+def _read_table(parts: Mapping[str, NDArray[Any]], bits: int, block: int) -> NDArray[np.float32]:
+    """The table of words from its parts by their endings."""
+    integers = parts[_QUANTIZED]
     if bits == 4:
         integers = np.stack([integers & 15, integers >> 4], axis=2).reshape(len(integers), -1)
     values = integers.astype(np.float32) - (1 << (bits - 1))
-    values *= np.repeat(scales.astype(np.float32) * unit, block, axis=1)[:, : values.shape[1]]
-    parts = {ending: stored.pop(name + ending) for ending in _LOOKUP if name + ending in stored}
-    if parts:
+    values *= np.repeat(parts[_SCALES].astype(np.float32) * parts[_UNIT], block, axis=1)[:, : values.shape[1]]
+    if _CODES in parts:
         codes = parts[_CODES] + parts[_STARTS]
         values = np.concatenate([values, parts[_CENTROIDS][codes].reshape(len(codes), -1)])
-    return {name: values}
+    return values

@@ -65,13 +65,8 @@ def attending(device: torch.device) -> AbstractContextManager[object]:
 @contextmanager
 def full_precision() -> Iterator[None]:
     """Products of float32 are computed in float32 inside the block, by all threads; TF32 waits for its end."""
-    with tf32.lock:
-        before = _tf32_choice()
-        _choose_tf32(False)
-        try:
-            yield
-        finally:
-            _choose_tf32(before)
+    with tf32.lock, Switch(_tf32_choice, _choose_tf32, False):
+        yield
 
 
 @contextmanager

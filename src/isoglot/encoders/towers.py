@@ -130,7 +130,7 @@ class Towers(Encoder):
 
 def open_towers(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
     """The towers saved in a folder, each opened by `read`; EncoderError if they do not fit together."""
-    lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, configs.Towers).root]
+    lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, list[configs.Tower])]
     with configs.reading(folder / FILE):
         return Towers({name: read(folder / name) for name, _ in lines}, dict(lines))
 
@@ -140,9 +140,7 @@ def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) 
         raise ValueError(f"between 2 and 255 towers of different names are needed, got {', '.join(towers) or 'none'}")
     for name in (*towers, *scripts):
         if name not in towers or not name.replace("-", "").replace("_", "").isalnum():
-            raise ValueError(
-                f"a tower's name must be letters, digits, - and _, and scripts those of a tower; got {name!r}"
-            )
+            raise ValueError(f"a tower's name is letters, digits, - and _, and scripts are of a tower; got {name!r}")
     if any(isinstance(tower, Towers) for tower in towers.values()):
         raise ValueError("a tower cannot be towers itself; name all of them side by side")
     if len(widths := {tower.dim for tower in towers.values()}) > 1:
@@ -151,9 +149,7 @@ def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) 
     for name in towers:
         for script in scripts.get(name, ()) or ("",):
             if script and script not in _letters()[0]:
-                raise ValueError(
-                    f"{name}: no Unicode letter name begins with {script!r}; use a script such as LATIN, CJK or HANGUL"
-                )
+                raise ValueError(f"{name}: no Unicode letter name begins with {script!r}; use LATIN, CJK or the like")
             if script in readers:
                 what = f"both read {script}" if script else "both read all remaining scripts; set the scripts of one"
                 raise ValueError(f"{readers[script]} and {name} {what}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -128,7 +128,8 @@ class TransformerEncoder(Encoder):
             projections = [_head(self.hidden, seed), *projections]
         if dim is not None:
             width = projections[-1].linear.out_features if projections else self.hidden
-            projections = [*projections, _rotation(width, dim, seed)]
+            # Orthonormal rows or columns change angles as little as the width allows.
+            projections = [*projections, _new_layer(width, dim, nn.init.orthogonal_, seed)]
         self.projections = nn.ModuleList(projections)
         self.dim = projections[-1].linear.out_features if projections else self.hidden
         self.head = _head(self.hidden, seed) if head == "tanh" else None
@@ -146,9 +147,9 @@ class TransformerEncoder(Encoder):
         seed: int = 0,
     ) -> None:
         """Freeze the weights that these settings exclude from training. Raises ValueError."""
-        if adapter is not None and self.new_layer:
-            raise ValueError(f"an adapter trains no other weights, so a new layer ({self.new_layer}) would stay random")
         if adapter is not None:
+            if self.new_layer:
+                raise ValueError(f"an adapter trains nothing else: a new layer ({self.new_layer}) would stay random")
             from isoglot.encoders.settings import AdapterSettings
 
             try:
@@ -302,20 +303,17 @@ def _set_dropout(backbone: nn.Module, rate: float) -> None:
             setattr(module, name, rate)
 
 
+def _new_layer(dim: int, out: int, draw: Callable[..., object], seed: int, activation: str = "Identity") -> Dense:
+    """A layer whose weights `draw` draws and whose biases are zero."""
+    layer = Dense(dim, out, activation=activation)
+    draw(layer.linear.weight, generator=torch.Generator().manual_seed(seed))
+    nn.init.zeros_(layer.linear.bias)
+    return layer
+
+
 def _head(dim: int, seed: int) -> Dense:
     """Linear and tanh, initialized like BERT's layers."""
-    layer = Dense(dim, dim, activation="Tanh")
-    nn.init.normal_(layer.linear.weight, std=0.02, generator=torch.Generator().manual_seed(seed))
-    nn.init.zeros_(layer.linear.bias)
-    return layer
-
-
-def _rotation(dim: int, out: int, seed: int) -> Dense:
-    """A linear layer with orthonormal rows or columns, which changes angles as little as its width allows."""
-    layer = Dense(dim, out, activation="Identity")
-    nn.init.orthogonal_(layer.linear.weight, generator=torch.Generator().manual_seed(seed))
-    nn.init.zeros_(layer.linear.bias)
-    return layer
+    return _new_layer(dim, dim, partial(nn.init.normal_, std=0.02), seed, "Tanh")
 
 
 def _limit_length(backbone: Any, tokenizer: Any, wish: int | None) -> int:
@@ -339,10 +337,8 @@ def _keep_layers(backbone: Any, wish: int | str | Sequence[int]) -> list[int]:
     else:
         numbers = list(range(1, min(wish, depth + 1) + 1)) if isinstance(wish, int) else list(wish)
     if not numbers or numbers != sorted(set(numbers)) or not 1 <= numbers[0] <= numbers[-1] <= depth:
-        raise ValueError(
-            f"layers must be a number, an increasing list or 'every 3rd', between 1 and the backbone's {depth}, "
-            f"got {wish!r}"
-        )
+        wanted = "a number, an increasing list or 'every 3rd'"
+        raise ValueError(f"layers must be {wanted}, between 1 and the backbone's {depth}, got {wish!r}")
     layers = adapters.stack(backbone)
     for number in sorted({*range(1, depth + 1)} - {*numbers}, reverse=True):
         del layers[number - 1]

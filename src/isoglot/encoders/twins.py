@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from isoglot.data.tokens import Tokens
-from isoglot.encoders.base import Encoder, delegate
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.layers import Wrapper
 from isoglot.encoders.transformer import TransformerEncoder
 
 
-class Twins(Encoder):
+class Twins(Wrapper):
     """Two encoders with the same tokenization. Training keeps the one with the better dev score, or the first.
 
     The copies stay in evaluation mode while the twins are trained: CT trains without any dropout.
@@ -25,20 +26,12 @@ class Twins(Encoder):
     Raises ValueError for two encoders of different width or tokens, and for one with a layer used in training only.
     """
 
-    prompt = delegate("first", "second", name="prompt")
-    prompts = delegate("first", "second", name="prompts")
-    pooling = delegate("first", "second", name="pooling")
-    normalizes = delegate("first", "second", name="normalizes")
-    max_length = delegate("first", "second", name="max_length")
-    fingerprint = delegate("first", name="fingerprint")
+    parts = ("first", "second")
 
     def __init__(self, first: Encoder, second: Encoder) -> None:
         super().__init__()
         if first.dim != second.dim or first.fingerprint != second.fingerprint:
-            raise ValueError(
-                f"twins must have equal widths and tokenizers; got widths {first.dim} and {second.dim}, or "
-                f"different tokenizers"
-            )
+            raise ValueError(f"twins must have one tokenizer and one width; their widths are {first.dim}, {second.dim}")
         if any(isinstance(twin, TransformerEncoder) and twin.head is not None for twin in (first, second)):
             raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
         self.first, self.second = first, second
@@ -56,14 +49,6 @@ class Twins(Encoder):
         self.first.eval()
         self.second.eval()
         return self
-
-    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids, which both copies read."""
-        return self.first.tokenize(texts, prompt=prompt)
-
-    def prepared(self, tokens: Tokens) -> Tokens:
-        """The tokens as either copy prepares them."""
-        return self.first.prepared(tokens)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, 2D) in training: f1, then f2; (N, D) in evaluation: f1."""

@@ -148,10 +148,8 @@ def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
     parts = [part for part in encoder.modules() if isinstance(part, TransformerEncoder | StaticEncoder)]
     kinds = " + ".join(type(backend_of(part.tokenizer).model).__name__ for part in parts) or "none"
     if kinds not in KINDS:
-        raise EncoderError(
-            f"cannot trim the vocabulary of a {type(encoder).__name__}: expected one of {', '.join(KINDS)}, got "
-            f"{kinds}; pass a transformer or static encoder with one of these"
-        )
+        wanted = f"pass a transformer or static encoder with one of {', '.join(KINDS)}"
+        raise EncoderError(f"cannot trim the vocabulary of a {type(encoder).__name__}, which is {kinds}; {wanted}")
     return parts[0]
 
 

@@ -21,7 +21,7 @@ def as_sentence_transformer(model: Model | str | Path | None = None) -> Sentence
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
         folder = Path(place, "model")
         model.save(folder)
-        for module in configs.read(folder / "modules.json", configs.Modules).root:
+        for module in configs.read(folder / "modules.json", list[configs.Entry]):
             if module.type.startswith("isoglot."):
                 kind = module.type.rpartition(".")[2]
                 raise EncoderError(f"sentence-transformers has no {kind}; pass it the vectors of {model.name or 'it'}")

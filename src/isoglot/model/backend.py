@@ -41,15 +41,15 @@ class Plan:
     precision: str
 
 
-def full_name(precision: str | None) -> str | None:
-    """The full name of a precision; None for None. Raises ValueError for an unknown one."""
-    name = None if precision is None else _SHORT.get(precision, precision)
+def full_name(precision: str | None) -> str:
+    """The full name of a precision; that of None is auto. Raises ValueError for an unknown one."""
+    name = "auto" if precision is None else _SHORT.get(precision, precision)
     if name in ("uint8", "binary", "ubinary"):
         raise ValueError(
             f"precision={name!r} is a type of the vectors that are returned: pass output_precision={name!r}; precision "
             f"is how they are computed, one of {', '.join(PRECISIONS)}"
         )
-    if name is not None and name not in PRECISIONS:
+    if name not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
     return name
 
@@ -148,7 +148,7 @@ class Backend:
         place   the device that computes; None: the model's own
         """
         del place
-        name = full_name(precision) or "auto"
+        name = full_name(precision)
         return self.precision if name == "auto" else name
 
     @property
@@ -171,9 +171,7 @@ class Backend:
             return [self.device] * workers if workers > 1 else []
         devices = [] if isinstance(workers, str) else [self._place(device) for device in workers]
         if not devices:
-            raise ValueError(
-                f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}"
-            )
+            raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0'], got {workers!r}")
         return devices
 
     def _place(self, device: Any) -> Any:

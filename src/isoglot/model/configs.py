@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from isoglot.core.errors import EncoderError, IsoglotError, quote
 
@@ -20,7 +20,7 @@ from isoglot.core.errors import EncoderError, IsoglotError, quote
 Size = Annotated[int, Field(gt=0, lt=1 << 24)]
 Depth = Annotated[int, Field(gt=0, le=1000)]
 Permutation: TypeAlias = Literal["random", "reversed"]  # of the channels of a flow
-Setting = TypeVar("Setting", bound=BaseModel)
+Setting = TypeVar("Setting")
 
 
 class _Strict(BaseModel):
@@ -30,7 +30,7 @@ class _Strict(BaseModel):
 
 
 class Entry(_Strict):
-    """A module: a class of sentence-transformers or of this library, and its folder."""
+    """An entry of modules.json: a class of sentence-transformers or of this library, and its folder."""
 
     idx: int
     path: str
@@ -52,12 +52,6 @@ class Entry(_Strict):
         ):
             raise ValueError("is a class of neither sentence-transformers nor isoglot; foreign code is not run")
         return name
-
-
-class Modules(RootModel[list[Entry]]):
-    """modules.json."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class Settings(_Strict):
@@ -91,7 +85,6 @@ class Pooling(_Strict):
 
     pooling_mode: str | list[str] | None = None
     include_prompt: bool = True
-    word_embedding_dimension: Size | None = None
 
     @model_validator(mode="after")
     def _flags(self) -> Pooling:
@@ -169,12 +162,6 @@ class Tower(_Strict):
     scripts: list[str]
 
 
-class Towers(RootModel[list[Tower]]):
-    """towers.json."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
 class _Hub(_Strict):
     """Files read by transformers, which would offer to run the code named in `auto_map`."""
 
@@ -184,10 +171,8 @@ class _Hub(_Strict):
     @classmethod
     def _no_code(cls, names: Any) -> Any:
         if names:
-            raise ValueError(
-                "names code that comes with the model, which is not run; use another model, or remove this key if "
-                "transformers itself has the architecture"
-            )
+            advice = "use another model, or remove this key if transformers has the architecture"
+            raise ValueError(f"names code that comes with the model, which is not run; {advice}")
         return names
 
 
@@ -211,9 +196,7 @@ class Backbone(_Hub):
             ):
                 raise ValueError(f"{key} must be a whole number from 1 to 1000, got {quote(value, most=60)}")
             if key.lstrip("_").startswith(("attn_impl", "experts_impl")) and any(sign in str(value) for sign in "/:"):
-                raise ValueError(
-                    f"{key} is {quote(value, most=60)}, which names code of another repository; such code is not run"
-                )
+                raise ValueError(f"{key} is {quote(value, most=60)}: code of another repository is not run")
         return config
 
 
@@ -240,7 +223,7 @@ def read_if_there(path: Path, kind: type[Setting]) -> Setting:
 def check_value(path: Path, kind: type[Setting], value: Any) -> Setting:
     """A value that was read from `path` as settings of a kind."""
     try:
-        return kind.model_validate(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
@@ -272,5 +255,9 @@ def reading(what: str | Path, advice: str = "save or download the model again") 
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        reason = " ".join(str(error).split())[:300]
-        raise EncoderError(f"{what}: can't be read: {reason}; {advice}") from error
+        raise EncoderError(f"{what}: can't be read: {one_line(error)}; {advice}") from error
+
+
+def one_line(error: object) -> str:
+    """The beginning of what an error of a library says."""
+    return " ".join(str(error).split())[:300]

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from isoglot.core import environment
 from isoglot.core.errors import EncoderError, nearest, quote
-from isoglot.model import packaged
+from isoglot.model import layout, packaged
 
 ADAPTER = "adapter"  # folder of a saved adapter inside that of its merged model
-_MARKS = ("modules.json", "config.json", "adapter_config.json")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SKIP = ["openvino/*", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
 
@@ -31,14 +30,12 @@ def find(name: str, *, allow_download: bool = False) -> Path:
     except OSError as error:  # a name that is too long
         raise EncoderError(f"{quote(name)}: can't be the name of a model: {error.strerror}") from error
     if is_folder:
-        if not any((Path(name) / file).is_file() for file in _MARKS):  # before torch is asked for
-            raise EncoderError(f"{Path(name)}: not a model folder: neither {' nor '.join(_MARKS)} is there")
+        if not layout.is_model(Path(name)):  # before torch is asked for
+            raise EncoderError(f"{Path(name)}: not a model folder: neither {' nor '.join(layout.MARKS)} is there")
         return Path(name)
     if is_file:
-        raise EncoderError(
-            f"{name}: is a file; a model is a folder or a name such as {packaged.DEFAULT}; the model comes first, "
-            "then texts"
-        )
+        kinds = f"a model is a folder or a name such as {packaged.DEFAULT}"
+        raise EncoderError(f"{name}: is a file; {kinds}; the model comes first, then texts")
     if name in packaged.names():
         return packaged.get(name)
     if _HUB_ID.fullmatch(name) and (folder := _hub(name, allow_download)):

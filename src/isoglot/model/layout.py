@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 GRAPH = "onnx/model_quantized.onnx"  # in a folder of `onnx_export.write_onnx`: where transformers.js looks for it
 SOURCE = "isoglot.source"  # metadata of a graph: fingerprint, width and identity of the model that it was made of
 LENGTH = "sentence_bert_config.json"  # where sentence-transformers has the maximum length
+MARKS = ("modules.json", "config.json", "adapter_config.json")  # of which a model has one
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
@@ -70,7 +71,7 @@ class Module:
 
 def is_model(folder: Path) -> bool:
     """Whether a folder has what a saved model begins with."""
-    return any((folder / name).is_file() for name in ("modules.json", "config.json", "adapter_config.json"))
+    return any((folder / name).is_file() for name in MARKS)
 
 
 def is_onnx(folder: Path) -> bool:
@@ -119,23 +120,16 @@ def prepare(folder: str | Path) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{path}: is a file, and a model is a folder; choose another output")
-    here = Path.cwd()
-    for is_, applies in (
-        ("a mount point", folder.is_mount()),
-        ("the home folder", folder == Path.home()),
-        ("the current folder, or contains it", here.is_relative_to(folder) and any(folder.iterdir())),
-    ):
-        if applies:
-            raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
+    if folder.is_mount() or folder == Path.home() or (Path.cwd().is_relative_to(folder) and any(folder.iterdir())):
+        unsafe = "the current folder or contains it, the home folder or a mount point"
+        raise OutputError(f"{path}: is {unsafe}, and can't be replaced; choose a folder inside it")
     present = list_files(folder)
     if not present:
         return
     listed = (read_record(folder / FILES) or {}).get("files")
     if not isinstance(listed, list):
-        raise OutputError(
-            f"{path}: exists and has no list of files that this version wrote ({FILES}); choose another folder, "
-            "or empty it if nothing there is needed"
-        )
+        advice = "choose another folder, or empty it if nothing there is needed"
+        raise OutputError(f"{path}: exists and has no list of files that this version wrote ({FILES}); {advice}")
     if strange := sorted({*present}.difference(map(str, listed), [FILES])):
         more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
         raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")
@@ -259,7 +253,7 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
 
 def read_modules(folder: Path) -> list[Module]:
     """The modules of a saved folder in order of use; class paths of versions 2 to 6 are all understood."""
-    entries = sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx)
+    entries = sorted(configs.read(folder / "modules.json", list[configs.Entry]), key=lambda entry: entry.idx)
     return [Module(entry.type.rsplit(".", 1)[-1], folder / entry.path) for entry in entries]
 
 

@@ -69,9 +69,15 @@ def load(
     state = file_state(folder / "modules.json")
     modules, saved = layout.read_modules(folder), layout.read_settings(folder)
     normalizes = any(module.kind == "Normalize" for module in modules)
-    settings = {"prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes, **settings}
     with configs.reading(folder):
-        model = (StaticModel if engine == "static" else OnnxModel).open(modules[0].folder, settings)
+        model = (StaticModel if engine == "static" else OnnxModel).open(modules[0].folder)
+    model.prompt = saved.default if prompt is None else prompt
+    model.prompts, model.normalizes = saved.prompts or {}, normalizes
+    if max_length is not None:
+        try:
+            model.max_length = max_length
+        except ValueError as error:
+            raise EncoderError(f"{folder}: {error}") from error
     model.name, model.folder, model._state = saved.name or folder_name(str(name)), folder, state
     model.origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
     logging.getLogger(__name__).debug("%s: engine %s, precision %s", model.name, engine, model.precision)

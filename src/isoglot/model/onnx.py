@@ -8,7 +8,7 @@ of one in memory.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import configs, layout, pieces
 from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.tokenizer import add_prompt, disable_extras, require_tokenizer, tokenize_rows
+from isoglot.model.tokenizer import add_prompt, prepare_tokenizer, tokenize_rows
 
 
 class Graph:
@@ -59,7 +59,7 @@ class OnnxModel(Model):
     """
 
     concurrent = True
-    precision = "int8"
+    precision, pooling = "int8", "mean"
     pad: int
 
     def __init__(
@@ -71,21 +71,16 @@ class OnnxModel(Model):
         max_length: int,
         pad: int,
         table: NDArray[np.float32] | None = None,
-        pooling: str = "mean",
-        prompt: str = "",
-        prompts: Mapping[str, str] | None = None,
-        normalizes: bool = False,
         longest: int = 1 << 24,
     ) -> None:
         self.graph, self.table, self.longest = graph, table, longest
         _ = graph.session  # opened once, and not by each of several threads
         self._pieces = tokenizer if isinstance(tokenizer, pieces.PieceTokenizer) else None
         self._tokenizer = tokenizer
-        self.dim, self.max_length, self.pad, self.pooling = dim, max_length, pad, pooling
-        self.prompt, self.prompts, self.normalizes = prompt, dict(prompts or {}), normalizes
+        self.dim, self.max_length, self.pad = dim, max_length, pad
 
     @classmethod
-    def open(cls, folder: Path, settings: Mapping[str, Any]) -> OnnxModel:
+    def open(cls, folder: Path) -> OnnxModel:
         """The model in a folder that `isoglot export` wrote. Raises EncoderError for a damaged one."""
         config = configs.read(folder / "config.json", configs.Backbone)
         length = configs.read(folder / layout.LENGTH, configs.Length).max_seq_length
@@ -97,12 +92,7 @@ class OnnxModel(Model):
             if tokenizer is None or not length:
                 raise EncoderError(f"{folder}: its tokenizer is not one that `isoglot export` writes; export it again")
             widths = [output.shape[-1] for output in opened.result().get_outputs()]
-        try:
-            return cls(
-                graph, tokenizer, dim=int(widths[0]), pad=pad, longest=length, **{"max_length": length, **settings}
-            )
-        except ValueError as error:
-            raise EncoderError(f"{folder}: {error}") from error
+        return cls(graph, tokenizer, dim=int(widths[0]), pad=pad, max_length=length, longest=length)
 
     @property
     def max_length(self) -> int:
@@ -182,15 +172,12 @@ def _open_tokenizer(folder: Path, rows: int) -> tuple[Any, int]:
     if (folder / pieces.FILE).is_file():
         tokenizer = pieces.PieceTokenizer(folder)
         if len(tokenizer) > rows:
-            raise EncoderError(
-                f"{folder}: the tokenizer has {len(tokenizer)} pieces, and the embedding table has {rows} rows; it "
-                "belongs to another model"
-            )
+            sizes = f"has {len(tokenizer)} pieces, and the embedding table {rows} rows"
+            raise EncoderError(f"{folder}: the tokenizer {sizes}; it belongs to another model")
         named = layout.read_json(folder / "special_tokens_map.json").get("pad_token")
         return tokenizer, tokenizer.number(named) or 0
     saved = layout.read_tokenizer(folder)
     if saved is None:
         return None, 0
-    disable_extras(saved.backend_tokenizer)
-    require_tokenizer(saved.backend_tokenizer, rows, folder)
+    prepare_tokenizer(saved.backend_tokenizer, rows, folder)
     return saved.backend_tokenizer, int(saved.pad_token_id or 0)

@@ -121,10 +121,8 @@ def _resume(
     texts, hashed = _texts(source), hashlib.sha256()
     other = _difference(rows, note, texts, hashed) if len(rows) else ""
     if other and not replace:
-        raise EncoderError(
-            f"{path}: is of a run that differs in {other}; repeat that run unchanged, delete this file to start over, "
-            "or choose another output"
-        )
+        advice = "repeat that run unchanged, delete this file to start over, or choose another output"
+        raise EncoderError(f"{path}: is of a run that differs in {other}; {advice}")
     if other or not len(rows):
         rows.begin(note, width=note["settings"]["width"], dtype=note["settings"]["dtype"])
         texts, hashed = _texts(source), hashlib.sha256()

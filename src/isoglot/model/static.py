@@ -14,7 +14,7 @@ from isoglot.data.tokens import Tokens
 from isoglot.model import layout, packed, words
 from isoglot.model.backend import Plan, Rows
 from isoglot.model.base import Model
-from isoglot.model.tokenizer import add_prompt, disable_extras, require_tokenizer
+from isoglot.model.tokenizer import add_prompt, prepare_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -28,23 +28,11 @@ class StaticModel(Model):
     pads = False
     kind = "StaticEncoder"
 
-    def __init__(
-        self,
-        table: NDArray[np.float32],
-        tokenizer: Tokenizer,
-        *,
-        max_length: int = 512,
-        prompt: str = "",
-        prompts: Mapping[str, str] | None = None,
-        normalizes: bool = True,
-    ) -> None:
-        self.table, self.tokenizer, self.max_length = table, tokenizer, max_length
-        self.dim, self.prompt, self.prompts, self.normalizes = table.shape[1], prompt, dict(prompts or {}), normalizes
+    def __init__(self, table: NDArray[np.float32], tokenizer: Tokenizer, max_length: int) -> None:
+        self.table, self.tokenizer, self.max_length, self.dim = table, tokenizer, max_length, table.shape[1]
 
     @classmethod
-    def open(
-        cls, folder: Path, settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]] | None = None
-    ) -> StaticModel:
+    def open(cls, folder: Path, weights: Mapping[str, NDArray[Any]] | None = None) -> StaticModel:
         """The model whose tokenizer is in a folder, and its table, unless that is in `weights`.
 
         Raises EncoderError for a damaged folder.
@@ -52,9 +40,7 @@ class StaticModel(Model):
         weights = packed.read_weights(folder) if weights is None else weights
         table = weights.get("embedding.weight", weights.get("embeddings"))
         if table is None or table.ndim != 2:
-            raise EncoderError(
-                f"{folder}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
-            )
+            raise EncoderError(f"{folder}: the weights have no embedding table, only {', '.join(weights) or 'nothing'}")
         if "embeddings" in weights:  # of model2vec, where tokens may share a row and have weights
             table = table[weights["mapping"].astype(np.int64)] if "mapping" in weights else table
             table = table.astype(np.float32) * weights.get("weights", np.ones(1))[:, None].astype(np.float32)
@@ -62,9 +48,8 @@ class StaticModel(Model):
             raise EncoderError(f"{folder}: the table contains NaN or infinity; save or download the model again")
         tokenizer = packed.read_tokenizer(folder)
         length = (tokenizer.truncation or {}).get("max_length", 8192)
-        disable_extras(tokenizer)
-        require_tokenizer(tokenizer, len(table), folder)
-        return cls(table.astype(np.float32, copy=False), tokenizer, **{"max_length": length, **settings})
+        prepare_tokenizer(tokenizer, len(table), folder)
+        return cls(table.astype(np.float32, copy=False), tokenizer, length)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""

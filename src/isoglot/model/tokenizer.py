@@ -236,11 +236,13 @@ def lowercase(tokenizer: Any) -> None:
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
 
 
-def require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
-    """Raise EncoderError for a tokenizer with ids beyond the embedding table, or one that knows no text.
+def prepare_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
+    """Disable the extras of an opened tokenizer.
 
-    transformers makes an empty tokenizer where the files of one are missing.
+    Raises EncoderError for ids beyond the embedding table, and for a tokenizer that knows no text: transformers makes
+    an empty one where its files are missing.
     """
+    disable_extras(tokenizer)
     size = tokenizer.get_vocab_size(with_added_tokens=True)
     numbers: Iterable[int] = range(size)
     if None in map(tokenizer.id_to_token, numbers):  # with gaps; all pieces would be slow
@@ -259,7 +261,5 @@ def require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
     with reading(f"{folder}: the tokenizer"):  # such as an unk_token without a number
         encodings = tokenizer.encode_batch(probes, add_special_tokens=False)
     if nothing.issuperset(number for encoding in encodings for number in encoding.ids):
-        raise EncoderError(
-            f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "
-            "damaged; save or download the model again"
-        )
+        missing = "its files are missing or damaged; save or download the model again"
+        raise EncoderError(f"{folder}: the tokenizer knows no text: every piece is special or unknown; {missing}")

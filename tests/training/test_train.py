@@ -17,7 +17,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.model import encode
 from isoglot.objectives import Distillation, InfoNCE, MultiPositive, SoftContrastive
-from isoglot.objectives.base import Sum
+from isoglot.objectives.sum import Sum
 from isoglot.training import loop
 from isoglot.training.progress import Display
 from isoglot.training.recipe import load as load_recipe

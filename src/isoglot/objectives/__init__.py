@@ -13,7 +13,7 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import RecipeError, quote
 from isoglot.core.plugins import Registry
 from isoglot.objectives.additive_margin import AdditiveMargin
-from isoglot.objectives.base import Losses, Objective, Sum
+from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.contrastive_tension import ContrastiveTension
 from isoglot.objectives.distillation import Distillation
 from isoglot.objectives.dual_momentum import DualMomentum
@@ -22,6 +22,7 @@ from isoglot.objectives.info_nce import InfoNCE
 from isoglot.objectives.multi_positive import MultiPositive
 from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.objectives.soft_contrastive import SoftContrastive
+from isoglot.objectives.sum import Sum
 
 OBJECTIVES: Registry[type[Objective]] = Registry(
     "isoglot.objectives",

@@ -163,16 +163,14 @@ class Ranks(OneRank):
         self.buckets = _buckets([each for each in reversed(self.trained) if id(each) not in self.tables])
         self.sent: list[Callable[[], None]] = []
 
-    def exchange(self, *numbers: int) -> list[tuple[int, ...]]:
-        """The numbers of each rank, in one message between the hosts."""
-        return exchange(*numbers)
-
-    def gather(self, batch: Batch, vectors: Tensor, sizes: Sequence[int]) -> tuple[Batch, Tensor]:
+    def gather(self, batch: Batch, vectors: Tensor, *counts: int) -> tuple[Batch, Tensor, list[tuple[int, ...]]]:
         """The global batch. Tokens stay where they are: no objective reads them."""
+        counts_of_ranks = exchange(*counts)
+        sizes = [rows for rows, *_ in counts_of_ranks]
         columns = gather(torch.stack([batch.group, batch.key, batch.slot, batch.lang], dim=1), sizes)
         extras = {name: gather(value, sizes) for name, value in sorted(batch.extras.items())}
         group, key, slot, lang = columns.unbind(dim=1)
-        return Batch(Tokens.empty(), group, key, slot, lang, extras), gather(vectors, sizes)
+        return Batch(Tokens.empty(), group, key, slot, lang, extras), gather(vectors, sizes), counts_of_ranks
 
     @contextmanager
     def last_pass(self) -> Iterator[None]:

@@ -37,6 +37,7 @@ from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import checkpoint, ranks
 from isoglot.training.plan import Plan
 from isoglot.training.settings import Recipe
+from isoglot.training.trackers import flatten
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +147,9 @@ def inputs_of(recipe: Recipe) -> list[Path]:
         inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
         return [Path(str(part.origin)) for part in inner if getattr(part, "origin", "")]
     written = recipe.model_dump(mode="json", exclude={"folder", "data", "description"})
-    names = [*_texts_in(written), *(one.place for stream in recipe.streams for one in stream.sources)]
+    texts = [value for _, value in flatten(written) if isinstance(value, str)]
+    names = [*texts, *(one.place for stream in recipe.streams for one in stream.sources)]
     return [recipe.resolve(name) for name in names if name and "\0" not in name]
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(inner)
 
 
 def circumstances(device: object, recipe_files: Mapping[str, str]) -> dict[str, Any]:

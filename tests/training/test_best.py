@@ -202,18 +202,13 @@ def test_the_state_goes_through_a_checkpoint(reads, tmp_path):
     }  # fmt: skip
 
 
-def test_languages_reach_the_task(reads, tmp_path):
-    chooser = selector(tmp_path, {"data": "1", "languages": ["deu", "zho"]}, {"name": "b", "data": "1"})
-    chooser.judge(chooser.choices, Fixed(0.5))
-    assert reads.asked == [("deu", "zho"), ()]
-
-
-def test_a_score_that_a_task_does_not_give_is_named(reads, tmp_path):
-    chooser = selector(tmp_path, {"data": "1", "subset": "xtreme-36"})
+def test_languages_reach_the_task_and_a_score_that_it_does_not_give_is_named(reads, tmp_path):
+    chooser = selector(tmp_path, {"data": "1", "languages": ["deu", "zho"], "subset": "xtreme-36"})
     with pytest.raises(
         RecipeError, match="reads has no score of subset 'xtreme-36' and metric 'accuracy/mean'; its scores: all"
     ):
         chooser.judge(chooser.choices, Fixed(0.5))
+    assert reads.asked == [("deu", "zho")]
     assert not (tmp_path / "model").exists()
 
 
@@ -270,9 +265,8 @@ def test_mistakes_are_found_before_a_run_begins(reads, tmp_path, evaluation, key
 
 
 def test_lacking_dev_data_are_found_before_a_run_begins(tmp_path):
-    recipe = parse({**MINIMAL, "evaluation": [{"data": str(tmp_path)}]})
     with pytest.raises(EvaluationError, match="tatoeba: no data in"):
-        train(recipe, tmp_path / "run")
+        train(parse({**MINIMAL, "evaluation": [{"data": str(tmp_path)}]}), tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", ["", "..", ".", "a/b", "../model", "a\\b"])

@@ -17,8 +17,7 @@ from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.model import encode
-from isoglot.objectives import Distillation, InfoNCE, MultiPositive, SoftContrastive
-from isoglot.objectives.sum import Sum
+from isoglot.objectives import Distillation, InfoNCE, MultiPositive, SoftContrastive, Sum
 from isoglot.training import loop
 from isoglot.training.progress import Display
 from isoglot.training.recipe import load as load_recipe

@@ -17,7 +17,6 @@ from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import best, checkpoint, loop
 from isoglot.training.loop import tokenize_corpus
-from isoglot.training.optimizer import AdamW
 from isoglot.training.plan import make_plan
 from isoglot.training.progress import Status
 from isoglot.training.recipe import load as load_recipe
@@ -522,20 +521,3 @@ def test_a_run_begins_from_the_model_that_it_began_from(transformer_recipe, toy_
     toy_transformer(seed=5).save(transformer_recipe / "base")
     with pytest.raises(CheckpointError, match="models"):
         run_tiny(transformer_recipe, *changes, resume=True)
-
-
-@pytest.mark.slow
-def test_word_embeddings_of_a_recipe_may_have_row_sparse_gradients(transformer_recipe, monkeypatch):
-    file = transformer_recipe / "tiny.toml"
-    file.write_text(file.read_text().replace('head = "tanh"', 'head = "tanh"\nsparse_embeddings = true'))
-    updated, by_row = [], AdamW._step_rows
-
-    def watched(self, parameter, *given):
-        updated.append(parameter.shape)
-        by_row(self, parameter, *given)
-
-    monkeypatch.setattr(AdamW, "_step_rows", watched)
-    run_tiny(transformer_recipe)
-    table = load(transformer_recipe / "run/model").backbone.get_input_embeddings().weight
-    assert updated == [table.shape] * 14
-    assert not torch.equal(table, load(transformer_recipe / "base").backbone.get_input_embeddings().weight)

@@ -106,8 +106,6 @@ def exchange(*numbers: int) -> list[tuple[int, ...]]:
 
 def gather(rows: Tensor, sizes: Sequence[int]) -> Tensor:
     """The rows of all ranks, rank by rank, without gradient; `sizes` is how many each has."""
-    if world() == 1:
-        return rows
     padded = rows.new_zeros((max(sizes), *rows.shape[1:]))
     padded[: len(rows)] = rows
     parts = [torch.empty_like(padded) for _ in sizes]

@@ -16,7 +16,7 @@ import pytest
 from test_loop import RECIPE, write_corpus
 
 from conftest import build_tokenizer, permute, replace_unseen
-from isoglot.core.errors import CheckpointError, EvaluationError, OutputError, RecipeError
+from isoglot.core.errors import EvaluationError, OutputError, RecipeError
 from isoglot.encoders import StaticEncoder
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import Comparison, Difference, Row, Table, Value
@@ -319,21 +319,6 @@ def test_a_model_that_is_scored_is_not_removed(project, place):
     with pytest.raises(OutputError, match="input"):
         swept(project, {"arms": [{"name": "a", "model": str(project / place)}]}, tasks=["tatoeba"])
     assert {path: path.read_bytes() for path in (project / place).rglob("*") if path.is_file()} == before
-
-
-def test_a_run_is_not_resumed_with_other_dev_data(project, monkeypatch):
-    """The recipe is the same, and the best step would be chosen by two sets of data."""
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("isoglot.training.best.Choice.score", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            swept(project, overrides=["checkpoint_every=1"])
-    permute(project / "dev" / "tatoeba.deu-eng.deu")
-    with pytest.raises(CheckpointError, match=r"recipe\.dev"):
-        swept(project, overrides=["checkpoint_every=1"])
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_the_wording_of_docs_help_and_errors_is_plain():
 BEGINNINGS = ["data.groups", "data.batching", "encoders.static", "objectives.info_nce", "training.step"]
 ASIDE = {"data.languages"}
 ASIDE_PACKAGES = ("core.", "model.")  # model is inference: an encoder has it by inheritance
-MOST_FILES, MOST_LINES = 12, 2670
+MOST_FILES, MOST_LINES = 12, 2620
 
 
 def test_the_path_of_a_newcomer_stays_short():

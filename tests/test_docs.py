@@ -147,7 +147,7 @@ def test_commands_exist(words):
     parser().main(args=list(given), prog_name="isoglot", standalone_mode=False)
     verb = 1 if given[0] == "train" else 2 if given[:2] in (["recipe", "show"], ["recipe", "check"]) else 0
     if verb and not given[verb].endswith(".toml"):
-        recipe.find(given[verb])
+        recipe.text(given[verb])
 
 
 @cache

@@ -1,6 +1,7 @@
 """The weighted sum of objectives, and the settings that any of them rejects."""
 
 from typing import Literal, get_origin, get_type_hints
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -25,22 +26,15 @@ def test_losses_are_weighted_and_none_is_lost():
 
 
 def test_hooks_reach_every_term():
-    class Counting(InfoNCE):
-        def __init__(self):
-            super().__init__()
-            self.calls = []
-
-        def annotate(self, batch):
-            self.calls.append("annotate")
-
-        def after_step(self, encoder, batches):
-            self.calls.append("after_step")
-
-    inner = [Counting(), Counting()]
-    terms = Sum(*((1.0, term) for term in inner))
-    terms.annotate(toy_batch([2]))
-    terms.after_step(torch.nn.Identity(), [toy_batch([2])])
-    assert [term.calls for term in inner] == [["annotate", "after_step"]] * 2
+    inner = [InfoNCE(), InfoNCE()]
+    for term in inner:
+        term.annotate, term.after_step = Mock(), Mock()
+    terms, batch, encoder = Sum(*((1.0, term) for term in inner)), toy_batch([2]), ToyEncoder()
+    terms.annotate(batch)
+    terms.after_step(encoder, [batch])
+    for term in inner:
+        term.annotate.assert_called_once_with(batch)
+        term.after_step.assert_called_once_with(encoder, [batch])
 
 
 @pytest.mark.parametrize(
@@ -49,10 +43,6 @@ def test_hooks_reach_every_term():
         ("infonce", {}, "unknown objective 'infonce'; did you mean 'info_nce'"),
         ("multi_positive", {"rescal": "off"}, r"objectives\.rescal: .*multi_positive has no such setting.*'rescale'"),
         ("multi_positive", {"rescale": "rows"}, r"'rows' is not one of off, row, matrix; did you mean 'row'"),
-        ("info_nce", {"temperature": "hot"}, "'hot' is not a number"),
-        ("info_nce", {"temperature": True}, "True is not a number"),
-        ("soft_contrastive", {"priority": [1, 2]}, r"objectives\.priority: \[1, 2\] is not a list, each item a string"),
-        ("soft_contrastive", {"priority": "eng"}, "'eng' is not a list, each item a string"),
         ("entity_contrast", {"vectors": 3}, r"objectives\.vectors: 3 is not a path"),
     ],
 )
@@ -64,7 +54,6 @@ def test_wrong_options_are_named(name, options, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("dual_momentum", {"momentum": 1.5}, "momentum is 1.5; it must be at least 0 and at most 1"),
         ("entity_contrast", {"missing": "error"}, "vectors"),
         ("pair_softmax", {"classes": 2}, "classes is 2, but the data have the label 2; raise classes"),
         ("soft_contrastive", {"priority": ["aaa", "aab"]}, "priority has no place for aac"),

@@ -90,9 +90,7 @@ def test_rmsprop_refuses_a_row_sparse_table_before_it_moves_anything():
     ("given", "words"),
     [
         ({"schedule": "stairs", "stairs": (1.0,)}, "goes with stairs"),
-        ({"schedule": "stairs", "stair": 5}, "goes with stairs"),
         ({"stairs": (1.0,), "stair": 5}, "goes with stairs"),
-        ({"stairs": (1.0,)}, "goes with stairs"),
         ({"stair": 5}, "goes with stairs"),
         ({"kind": "rmsprop", "weight_decay": 0.1}, "weight_decay"),
         ({"kind": "rmsprop", "betas": (0.5, 0.9)}, "betas"),

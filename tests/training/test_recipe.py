@@ -55,24 +55,19 @@ def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
 
 
 @pytest.mark.parametrize(
-    "source, parts",
+    ("change", "message"),
     [
-        ('{set = "xcopas"}', ["sources.0.set", "xcopas", "xcopa"]),
-        ('{set = "tatoeba-laser"}', ["sources.0.set", "tatoeba-laser"]),
-        ('{set = "xcopa", path = "x"}', ["sources.0", "either set"]),
-        ('{reader = "tsv"}', ["sources.0", "either set"]),
-        ('{set = "xcopa", sample = -1}', ["sources.0.sample", "-1"]),
+        ('sources.0={set = "xcopas"}', r"sources\.0\.set.*xcopas.*xcopa"),
+        ('sources.0={set = "tatoeba-laser"}', r"sources\.0\.set.*tatoeba-laser"),
+        ('sources.0={set = "xcopa", path = "x"}', r"sources\.0.*either set"),
+        ('sources.0={reader = "tsv"}', r"sources\.0.*either set"),
+        ('sources.0={set = "xcopa", sample = -1}', r"sources\.0\.sample.*-1"),
+        ('teacher={model="any", pivot="klingon"}', r"teacher\.pivot: .*klingon"),
     ],
 )
-def test_a_source_is_a_set_or_files(file, source, parts):
-    with pytest.raises(RecipeError) as error:
-        make_plan(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
-    assert all(part in str(error.value) for part in parts), error.value
-
-
-def test_a_pivot_that_is_not_a_language_is_named(file):
-    with pytest.raises(RecipeError, match=r"teacher\.pivot: .*klingon"):
-        make_plan(load(file, ['streams.0.teacher={model="any", pivot="klingon"}']))
+def test_a_source_is_a_set_or_files_and_a_pivot_a_language(file, change, message):
+    with pytest.raises(RecipeError, match=message):
+        make_plan(load(file, [f"streams.0.{change}", f'data="{file.parent}"']))
 
 
 def write_tatoeba(folder, sentences):
@@ -166,29 +161,24 @@ def test_a_base_in_another_folder_names_its_own_files_and_any_task(file):
         assert load(file).stages[0].streams[0].leakage == wanted
 
 
-def test_overrides_take_toml_values(file):
-    recipe = load(file, ["optimizer.lr=1e-4", "name=other", "streams.0.batching.size=64", "streams.0.join=true"])
+def test_overrides_take_toml_values_and_reach_the_only_stream(file):
+    recipe = load(
+        file, ["optimizer.lr=1e-4", "name=other", "batching.size=64", "streams.0.join=true", "teacher.model=x"]
+    )
+    (stream,) = recipe.stages[0].streams
     assert (recipe.stages[0].optimizer.lr, recipe.name) == (1e-4, "other")
-    assert recipe.stages[0].streams[0].batching.size == 64
-    assert recipe.stages[0].streams[0].join is True
-
-
-def test_overrides_reach_the_only_stream(file):
-    recipe = load(file, ["batching.size=64", "teacher.model=x"])
-    assert recipe.stages[0].streams[0].batching.size == 64
-    assert recipe.stages[0].streams[0].teacher.model == "x"
+    assert (stream.batching.size, stream.join, stream.teacher.model) == (64, True, "x")
     stage = load("cpu/mpcl", ["batching.most=2"]).stages[0]
     assert (stage.streams[0].batching.most, stage.streams[0].batching.size) == (2, 32)
     with pytest.raises(RecipeError, match="--set batching"):
         load("cpu/mpcl-warmup", ["batching.size=64"])
 
 
-def test_streams_beside_stages_are_refused():
+def test_an_error_of_a_packaged_recipe_or_of_settings_has_its_name_and_the_keys():
+    with pytest.raises(RecipeError, match=r"^demo/pairs: optimizer\.lr: "):
+        load("demo/pairs", ["optimizer.lr=fast"])
     with pytest.raises(RecipeError, match="optimizer can't be combined with stages"):
         parse({"name": "x", "encoder": {"kind": "static"}, "stages": [], "optimizer": {"lr": 1}})
-
-
-def test_keys_that_are_missing_are_named():
     with pytest.raises(RecipeError) as caught:
         parse({"name": "x", "encoder": {"dim": 8}})
     found = [line.split(": ")[1] for line in str(caught.value).split("; ")]
@@ -218,11 +208,6 @@ def test_long_values_are_broken_and_tables_have_headers():
     assert max(map(len, written.splitlines())) <= 120
     assert written.startswith('name = "x"\n\n[[streams]]\n')
     assert {"batching = { size = 8 }", "[optimizer]", "lr = 1e-5"} <= set(written.splitlines())
-
-
-def test_errors_call_a_packaged_recipe_by_its_name():
-    with pytest.raises(RecipeError, match=r"^demo/pairs: optimizer\.lr: "):
-        load("demo/pairs", ["optimizer.lr=fast"])
 
 
 def test_an_override_of_one_length_replaces_the_other(file):

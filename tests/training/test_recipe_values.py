@@ -142,15 +142,10 @@ def test_no_objective_takes_what_is_not_a_value(name):
     ("reader", "option", "value"),
     [
         ("tsv", "languages", 3),
-        ("tsv", "languages", [1]),
         ("moses", "skip_empty", "yes"),
-        ("moses", "other", 1),
         ("xnli", "mode", "all"),
-        ("xnli", "seed", 1.5),
-        ("entities", "hard", True),
         ("entities", "seed", 2**63),
         ("dataset", "columns", {"eng": 1}),
-        ("jsonl", "language", ["eng"]),
     ],
 )
 def test_a_reader_option_of_a_wrong_type_names_its_key(reader, option, value):

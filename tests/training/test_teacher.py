@@ -1,17 +1,19 @@
 """A teacher's vectors go with the rows they are of, are computed once, survive a kill, and are never another's."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from conftest import build_tokenizer, build_transformer
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, EncoderError, RecipeError
 from isoglot.data.batching import Batches
 from isoglot.data.corpus import build_table
-from isoglot.encoders import load
+from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode, engine
 from isoglot.training import teacher
 from isoglot.training.loop import ignore
@@ -31,15 +33,23 @@ ROWS = np.arange(len(SENTENCES))
 CPU = torch.device("cpu")
 
 
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Two teachers of 16 dimensions and one of 8."""
+    folder = tmp_path_factory.mktemp("models")
+    build_transformer().save(folder / "teacher")
+    build_transformer(seed=1).save(folder / "other")
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(folder / "narrow")
+    return folder
+
+
 @pytest.fixture
-def project(tmp_path, own_cache, toy_transformer, toy_static):
-    """A corpus in which texts repeat, and two teachers of 16 and one of 8 dimensions."""
+def project(tmp_path, own_cache, models):
+    """A corpus in which texts repeat, and the teachers."""
     lines = [json.dumps(group) + "\n" for group in GROUPS]
     (tmp_path / "corpus.jsonl").write_text("".join(lines[:2]))
     (tmp_path / "more.jsonl").write_text("".join(lines[2:]))
-    toy_transformer().save(tmp_path / "teacher")
-    toy_transformer(seed=1).save(tmp_path / "other")
-    toy_static.save(tmp_path / "narrow")
+    shutil.copytree(models, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -102,18 +112,15 @@ def test_joined_streams_too(project):
     assert_teaches(recipe, [text for group in groups for text in (*group.texts, *group.hard_negatives)])
 
 
-@pytest.mark.parametrize(
-    ("pivot", "targets"),
-    [
+def test_with_a_pivot_language_a_group_has_the_vector_of_its_sentence_in_it(project):
+    """Or of the first, in a group that has none; hard negatives too, whose own vectors are not needed."""
+    for pivot, targets in (
         ("deu", ["die Katze", "der Hund", "die Katze", "das Meer"]),
-        ("fra", ["the cat", "le chien", "a cat\nand a dog", "the sea"]),  # the first where a group has no French one
-    ],
-)
-def test_with_a_pivot_language_a_group_has_the_vector_of_its_sentence_in_it(project, pivot, targets):
-    """Hard negatives too: their own vectors are not needed for the target of a group."""
-    texts = [text for text, rows in zip(targets, (3, 3, 2, 2), strict=True) for _ in range(rows)]
-    assert_teaches(recipe_of(project, pivot=pivot), texts)
-    assert len(np.load(folders(project)[0] / "vectors.npy", mmap_mode="r")) == len({*targets})
+        ("fra", ["the cat", "le chien", "a cat\nand a dog", "the sea"]),
+    ):
+        texts = [text for text, rows in zip(targets, (3, 3, 2, 2), strict=True) for _ in range(rows)]
+        assert_teaches(recipe_of(project, pivot=pivot), texts)
+    assert sorted(len(np.load(folder / "vectors.npy", mmap_mode="r")) for folder in folders(project)) == [3, 4]
 
 
 def test_a_pivot_stands_for_all_its_scripts_and_must_be_there(project):
@@ -189,18 +196,17 @@ def test_a_killed_computation_goes_on(project, monkeypatch, moment):
     assert_teaches(recipe_of(project))
 
 
-@pytest.mark.parametrize("name", ["vectors.npy", "vectors.npy.journal", "rows.npy"])
-def test_a_damaged_cache_is_told(project, name):
-    opened(recipe_of(project))
-    (folders(project)[0] / name).write_bytes(b"rubbish")
-    with pytest.raises(EncoderError, match="delete this folder"):
-        opened(recipe_of(project))
-
-
-def test_vectors_of_another_number_than_the_table_are_refused(project):
+def test_a_damaged_cache_is_told(project):
     recipe = recipe_of(project)
     opened(recipe)
-    np.save(folders(project)[0] / "rows.npy", np.arange(7))
+    (folder,) = folders(project)
+    for name in ("vectors.npy", "vectors.npy.journal", "rows.npy"):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(b"rubbish")
+        with pytest.raises(EncoderError, match="delete this folder"):
+            opened(recipe)
+        (folder / name).write_bytes(whole)
+    np.save(folder / "rows.npy", np.arange(7))
     with pytest.raises(CorpusError, match="the stream has 10"):
         opened(recipe)
 

@@ -72,15 +72,12 @@ def logged(folder):
 def test_a_tracker_gets_the_numbers_and_the_settings_and_a_resumed_run_continues_there(
     fake, toy_static, tmp_path, monkeypatch
 ):
-    class Stopped(Exception):  # noqa: N818
-        pass
+    def stop(step, _):
+        if step == 3:
+            raise InterruptedError
 
-    def stop(status):
-        if status == 3:
-            raise Stopped
-
-    with suppress(Stopped):
-        train(toy_static, tmp_path / "run", fake.__name__, progress=lambda step, _: stop(step))
+    with suppress(InterruptedError):
+        train(toy_static, tmp_path / "run", fake.__name__, progress=stop)
     assert fake.runs == [["begun", None], ["ended"]]
     assert sorted(fake.numbers) == [1, 2, 3]
     train(toy_static, tmp_path / "run", [fake.__name__])

@@ -39,7 +39,10 @@ class ContrastiveTension(Objective):
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `contrastive_tension`."""
-        rows = _in_order(batch)
+        # Sentences, not hard negatives, by slot, then by group: independent of the order of rows.
+        rows = (batch.slot >= 0).nonzero()[:, 0]
+        rows = rows[torch.argsort(batch.group[rows], stable=True)]
+        rows = rows[torch.argsort(batch.slot[rows], stable=True)]
         size = 1 + self.negatives
         block = rows[: len(rows) // size * size].view(-1, size)  # (A, 1 + K), the anchor first
         if not len(block):
@@ -54,10 +57,3 @@ class ContrastiveTension(Objective):
             scores = pick((anchors * others).sum(dim=2).flatten(), used.flatten())
         label = send(label[used], scores.device)
         return {"contrastive_tension": F.binary_cross_entropy_with_logits(scores, label)}
-
-
-def _in_order(batch: Batch) -> Tensor:
-    """Rows of the sentences (not of hard negatives) by slot, then by group, independent of the order of rows."""
-    rows = (batch.slot >= 0).nonzero()[:, 0]
-    rows = rows[torch.argsort(batch.group[rows], stable=True)]
-    return rows[torch.argsort(batch.slot[rows], stable=True)]

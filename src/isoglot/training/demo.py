@@ -85,15 +85,14 @@ def scores_on_test(encoder: Model) -> list[Score]:
 def find_translations(encoder: Model, path: Path, report: Report) -> None:
     """Mine two shuffled files with a threshold tuned on dev text, report precision and recall, write the pairs."""
     files = [BUNDLED / "mine" / f"{MINED}-eng.{side}.xz" for side in (MINED, "eng")]
-    sides = [[text for _, text in read_lines(file)] for file in files]
+    sides = [read_texts(file) for file in files]
     report(
         f"5. Mining translations from two shuffled files: {len(sides[0]):,} lines in {MINED}, {len(sides[1]):,} in eng"
     )
     threshold = dev_threshold(encoder)
     pairs = mine(*(encode(encoder, side) for side in sides)).above(threshold)
-    rows = (line.split("\t") for _, line in read_lines(BUNDLED / "mine" / f"{MINED}-eng.gold.tsv"))
-    next(rows)  # the header
-    gold = {(int(source) - 1, int(target) - 1) for source, target in rows}
+    _header, *rows = read_texts(BUNDLED / "mine" / f"{MINED}-eng.gold.tsv")
+    gold = {(int(source) - 1, int(target) - 1) for source, target in (row.split("\t") for row in rows)}
     measured = quality(pairs, gold)
     with atomic_write(path) as stream:
         for source, target, score in zip(pairs.source, pairs.target, pairs.score, strict=True):
@@ -108,8 +107,8 @@ def find_translations(encoder: Model, path: Path, report: Report) -> None:
 def dev_threshold(encoder: Model) -> float:
     """The margin with the best F1 on the dev pairs after replacing half of the translations by other sentences."""
     sources, targets = dev_pairs(MINED)
-    others = [text for path in sorted((BUNDLED / "dev").glob("*.eng.xz")) if f".{MINED}-" not in path.name
-              for _, text in read_lines(path)]  # fmt: skip
+    paths = [path for path in sorted((BUNDLED / "dev").glob("*.eng.xz")) if f".{MINED}-" not in path.name]
+    others = [text for path in paths for text in read_texts(path)]
     half = len(sources) // 2
     pairs = mine(encode(encoder, sources), encode(encoder, targets[:half] + others[: 2 * half]))
     return tune(pairs, {(i, i) for i in range(half)}).threshold
@@ -118,7 +117,12 @@ def dev_threshold(encoder: Model) -> float:
 def dev_pairs(code: str) -> tuple[list[str], list[str]]:
     """Both sides of a language's dev pairs."""
     first, second = (BUNDLED / "dev" / f"tatoeba.{code}-eng.{side}.xz" for side in (code, "eng"))
-    return [text for _, text in read_lines(first)], [text for _, text in read_lines(second)]
+    return read_texts(first), read_texts(second)
+
+
+def read_texts(path: Path) -> list[str]:
+    """The lines of a file."""
+    return [text for _, text in read_lines(path)]
 
 
 def summary(output: Path, seconds: float) -> str:

@@ -43,16 +43,14 @@ def freeze(run: str | Path, output: str | Path) -> None:
     folder, target = Path(run), Path(output)
     archive = target.suffix == ".zip"
     check_output(target, inputs=[folder], folder=not archive, whole=not archive)
-    results = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    proofs = [path for path in results if _proves(path.relative_to(folder))]
-    sums = {path.relative_to(folder).as_posix(): digest(path) for path in proofs}
+    results = {path: path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()}
+    sums = {inner.as_posix(): digest(path) for path, inner in results.items() if _proves(inner)}
     try:
         content = _describe(folder, target.stem if archive else target.name, sums)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:  # JSON of another form
         raise CheckpointError(f"{folder}: the record of the run is damaged ({error}); train again") from error
     ready = {name: text.encode() for name, text in content.items()}
-    for path in results:
-        inner = path.relative_to(folder)
+    for path, inner in results.items():
         if path.suffix in _KINDS and not _LEFT_OUT.intersection(inner.parts):
             ready[f"results/{inner.as_posix()}"] = path.read_bytes()
     if not archive:

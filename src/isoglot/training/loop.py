@@ -115,10 +115,9 @@ def run(
             raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
     seed = recipe.seed if seed is None else seed
     record = record_of(plan)
-    models = [choice.folder for choice in selector.choices] or [output / "model"]
     with (
         ranks.group(device),
-        hold_folder(output, plan, record, models=models, seed=seed, device=device, resume=resume) as finished,
+        hold_folder(output, plan, record, seed=seed, device=device, resume=resume) as finished,
     ):
         report, update = (report, update) if ranks.rank() == 0 else (ignore, ignore)
         if finished is not None:

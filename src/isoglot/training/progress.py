@@ -20,7 +20,7 @@ from isoglot.core.progress import Bar, Progress, clock, is_interactive
 from isoglot.data.files import atomic_write, writing
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
-from isoglot.training.trackers import Trackers
+from isoglot.training.trackers import Trackers, flatten
 
 WINDOW = 10.0  # seconds over which rates are taken
 
@@ -142,7 +142,9 @@ class RunLog:
             self._stream.write(line)
             self._stream.flush()
         part = f"{kind}/{values['name']}" if "name" in values else kind  # of several evaluations, each its own
-        self._trackers.log({f"{part}/{name}": value for name, value in _numbers(values)}, step)
+        flat = flatten({name: value for name, value in values.items() if not isinstance(value, list)}, "/", f"{part}/")
+        numbers = {name: float(value) for name, value in flat if type(value) in (int, float)}
+        self._trackers.log(numbers, step)
 
     def close(self) -> None:
         """Flush and close the files."""
@@ -158,13 +160,3 @@ def _step(line: bytes) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return float("inf")
-
-
-def _numbers(values: dict[str, Any]) -> list[tuple[str, float]]:
-    flat = []
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat += [(f"{name}/{inner}", number) for inner, number in _numbers(value)]
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            flat.append((name, float(value)))
-    return flat

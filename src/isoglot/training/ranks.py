@@ -106,8 +106,6 @@ def exchange(*numbers: int) -> list[tuple[int, ...]]:
 
 def gather(rows: Tensor, sizes: Sequence[int]) -> Tensor:
     """The rows of all ranks, rank by rank, without gradient; `sizes` is how many each has."""
-    if world() == 1:
-        return rows
     padded = rows.new_zeros((max(sizes), *rows.shape[1:]))
     padded[: len(rows)] = rows
     parts = [torch.empty_like(padded) for _ in sizes]
@@ -163,16 +161,14 @@ class Ranks(OneRank):
         self.buckets = _buckets([each for each in reversed(self.trained) if id(each) not in self.tables])
         self.sent: list[Callable[[], None]] = []
 
-    def exchange(self, *numbers: int) -> list[tuple[int, ...]]:
-        """The numbers of each rank, in one message between the hosts."""
-        return exchange(*numbers)
-
-    def gather(self, batch: Batch, vectors: Tensor, sizes: Sequence[int]) -> tuple[Batch, Tensor]:
+    def gather(self, batch: Batch, vectors: Tensor, *counts: int) -> tuple[Batch, Tensor, list[tuple[int, ...]]]:
         """The global batch. Tokens stay where they are: no objective reads them."""
+        counts_of_ranks = exchange(*counts)
+        sizes = [rows for rows, *_ in counts_of_ranks]
         columns = gather(torch.stack([batch.group, batch.key, batch.slot, batch.lang], dim=1), sizes)
         extras = {name: gather(value, sizes) for name, value in sorted(batch.extras.items())}
         group, key, slot, lang = columns.unbind(dim=1)
-        return Batch(Tokens.empty(), group, key, slot, lang, extras), gather(vectors, sizes)
+        return Batch(Tokens.empty(), group, key, slot, lang, extras), gather(vectors, sizes), counts_of_ranks
 
     @contextmanager
     def last_pass(self) -> Iterator[None]:

@@ -107,13 +107,8 @@ def describe(name: str | Path) -> str:
 
 
 def text(name: str | Path) -> str:
-    """The content of a recipe's file; the name as for `find`."""
-    return _read(find(name))
-
-
-def find(name: str | Path) -> Path:
-    """The file of a recipe given by path or by packaged name, such as `demo/pairs`."""
-    return _locate(name)[0]
+    """The content of the file of a recipe given by path or by packaged name, such as `demo/pairs`."""
+    return _read(_locate(name)[0])
 
 
 def names() -> Iterator[str]:

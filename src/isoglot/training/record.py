@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib import metadata
@@ -37,6 +37,7 @@ from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.training import checkpoint, ranks
 from isoglot.training.plan import Plan
 from isoglot.training.settings import Recipe
+from isoglot.training.trackers import flatten
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +147,9 @@ def inputs_of(recipe: Recipe) -> list[Path]:
         inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
         return [Path(str(part.origin)) for part in inner if getattr(part, "origin", "")]
     written = recipe.model_dump(mode="json", exclude={"folder", "data", "description"})
-    names = [*_texts_in(written), *(one.place for stream in recipe.streams for one in stream.sources)]
+    texts = [value for _, value in flatten(written) if isinstance(value, str)]
+    names = [*texts, *(one.place for stream in recipe.streams for one in stream.sources)]
     return [recipe.resolve(name) for name in names if name and "\0" not in name]
-
-
-def _texts_in(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(inner)
 
 
 def circumstances(device: object, recipe_files: Mapping[str, str]) -> dict[str, Any]:
@@ -189,7 +183,6 @@ def hold_folder(
     plan: Plan,
     record: Mapping[str, Any],
     *,
-    models: Sequence[Path],
     seed: int,
     device: torch.device,
     resume: bool,
@@ -197,7 +190,6 @@ def hold_folder(
     """Hold the folder of a run for this run alone, with its record there; gives the outcome of a finished run.
 
     record  what `record_of` makes of the plan
-    models  the folders in which the run leaves its models
 
     Removes what a killed run has left there. Before any work, raises OutputError for a folder that another run holds,
     and for files in the place of its output that are inputs or that no run wrote; CheckpointError for another run.
@@ -209,7 +201,7 @@ def hold_folder(
             try:
                 check_output(output, folder=True)
                 stack.enter_context(exclusive(output))
-                _clear_outputs(inputs_of(plan.recipe), output, models)
+                _clear_outputs(output, plan)
                 finished = _write_or_compare(output, plan, record, seed=seed, device=device, resume=resume)
             except (CheckpointError, OutputError) as error:
                 problem = type(error), str(error)
@@ -220,16 +212,16 @@ def hold_folder(
         yield finished
 
 
-def _clear_outputs(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
+def _clear_outputs(output: Path, plan: Plan) -> None:
     """Raise OutputError for an output that can't be written, and remove the remains of a killed run."""
     # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
-    inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
+    inputs = [path for path in inputs_of(plan.recipe) if not path.is_dir() or layout.is_model(path)]
     read_record(output / "run.json", ("recipe", "seed"))
     for name in ("run.json", "log.jsonl", "data.json", "trackers.json"):
         check_output(output / name, inputs=inputs)
     check_output(output / "checkpoints", inputs=inputs, folder=True)
     checkpoint.clean(output / "checkpoints")
-    for folder in models:
+    for folder in [choice.folder for choice in plan.choices] or [output / "model"]:
         check_output(folder, inputs=inputs, folder=True, whole=True)
         if not (output / "run.json").exists() and folder.exists() and any(folder.iterdir()):
             raise OutputError(f"{folder}: is not the model of a run in {output}; choose another output")

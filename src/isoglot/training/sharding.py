@@ -104,7 +104,7 @@ class DividedRanks(ranks.Ranks):
         its gradient is summed when the layer of the chunk is done.
         """
         count, graph_chunks = len(chunks.pieces), chunks.count_kept(limits.graph_tokens)
-        numbers = self.exchange(count, graph_chunks)
+        numbers = ranks.exchange(count, graph_chunks)
         passes = max(pieces for pieces, _ in numbers)
         graph_chunks = min(passes if pieces == graphs else graphs for pieces, graphs in numbers)
         filler, more = self.encoder.prepared(self.encoder.tokenize([""])), passes - count

@@ -179,13 +179,9 @@ class OneRank:
         """The chunks of a batch and their limits, as all ranks can compute them together."""
         return chunks, limits
 
-    def exchange(self, *numbers: int) -> list[tuple[int, ...]]:
-        """The numbers of each rank."""
-        return [numbers]
-
-    def gather(self, batch: Batch, vectors: Tensor, sizes: Sequence[int]) -> tuple[Batch, Tensor]:  # noqa: ARG002
-        """The columns of the global batch, and its vectors without gradient; `sizes` is how many rows each rank has."""
-        return batch, vectors
+    def gather(self, batch: Batch, vectors: Tensor, *counts: int) -> tuple[Batch, Tensor, list[tuple[int, ...]]]:
+        """The columns of the global batch, its vectors without gradient, and the `counts` of each rank."""
+        return batch, vectors, [counts]
 
     def last_pass(self) -> AbstractContextManager[None]:
         """The context of the last backward pass of the step, which completes the gradients of the encoder."""
@@ -240,8 +236,8 @@ def backward(
     chunks = chunks or Chunks.of(encoder, batch.tokens, limits)
     embedded = Embedded(encoder, chunks, limits)
     counts = len(batch), int(batch.tokens.lengths.sum()), chunks.padded
-    sizes, tokens, padded = zip(*rank.exchange(*counts), strict=True)
-    everyone, vectors = rank.gather(batch, embedded.vectors, sizes)
+    everyone, vectors, counts_of_ranks = rank.gather(batch, embedded.vectors, *counts)
+    sizes, tokens, padded = zip(*counts_of_ranks, strict=True)
     vectors.requires_grad_()  # (N of all ranks, D)
     losses = objective(vectors, everyone)
     total = torch.stack(list(losses.values())).sum()

@@ -119,12 +119,12 @@ class Trackers:
                 del self.open[name]
 
 
-def flatten(settings: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested settings as a table of columns such as `stages.0.optimizer.lr`, by which trackers compare runs."""
-    pairs = settings.items() if isinstance(settings, Mapping) else enumerate(settings)
+def flatten(values: Any, mark: str = ".", path: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested values by their paths, such as `stages.0.optimizer.lr`: the columns by which trackers compare runs."""
+    pairs = values.items() if isinstance(values, Mapping) else enumerate(values)
     for key, value in pairs:
         if isinstance(value, Mapping | list | tuple) and value:
-            yield from flatten(value, f"{path}{key}.")
+            yield from flatten(value, mark, f"{path}{key}{mark}")
         else:
             yield f"{path}{key}", value
 

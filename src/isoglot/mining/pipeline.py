@@ -41,7 +41,6 @@ NAMES = ("sources", "targets")
 _EXAMPLE = "for example isoglot.mine(isoglot.load(), sources, targets)"
 _SIDES = ("source", "target")  # names of files in the work folder
 _BLOCK = 8192  # rows of vectors copied at a time
-_PIECES = ".pieces"  # suffix of the folder of a side's vectors that workers made
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # `==` of arrays is not a bool
@@ -371,8 +370,7 @@ class _Mining:
         selected: list[Table] = []
         for at, (source, side) in enumerate(zip(tables, self.sides, strict=True)):
             is_array = isinstance(source, np.ndarray)
-            name = f"vectors[{at}]" if is_array else str(source)
-            table = source if isinstance(source, np.ndarray) else open_table(source)
+            name, table = (f"vectors[{at}]", source) if is_array else (str(source), open_table(source))
             if table.ndim != 2 or table.dtype.kind != "f":
                 raise ValueError(f"{name} must be (N, D) floats, got {table.dtype} {table.shape}")
             if len(table) != len(side.rows):
@@ -393,12 +391,12 @@ class _Mining:
     def encode(self, model: object, device: str) -> tuple[list[Table], str]:
         """The vectors of each side, and the device that computed them."""
         prompt, pooling = self.computation.prompt, self.computation.pooling
-        if isinstance(model, Model):
-            if pooling is not None:
-                raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
+        if not isinstance(model, Model):
+            encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
+        elif pooling is None:
             encoder = model
         else:
-            encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
+            raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
         self.say(encoder.describe())
         settings: dict[str, Any] = {
             "normalize_embeddings": True, "dtype": self.computation.dtype, "prompt": prompt, "progress": self.progress
@@ -421,9 +419,10 @@ class _Mining:
         for name in _SIDES[: len(self.sides)]:
             text = cast(Path, self.folder) / f"{name}.txt"
             mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
-            into = text.with_suffix(f".{mark}{_PIECES}")
-            made = encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
-            tables.append(made)
+            into = text.with_suffix(f".{mark}.pieces")
+            tables.append(
+                encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
+            )
         return tables
 
     def find_neighbours(
@@ -458,8 +457,7 @@ class _Mining:
         self, rows: Pairs, near: Neighbours, threshold: float | str | None, gold: Gold | None, margin: Margin
     ) -> MinedPairs:
         """The pairs above the threshold: the one given, tuned on gold, or estimated."""
-        limit = threshold if isinstance(threshold, float | int) else None
-        quality = guess = None
+        limit, quality, guess = None if isinstance(threshold, str) else threshold, None, None
         if gold is not None:
             quality = search.tune(rows, [(min(pair), max(pair)) for pair in gold] if self.within else gold)
             limit = quality.threshold

@@ -182,7 +182,13 @@ def test_formats_have_all_alignments(toy_static, tmp_path, name):
     if name.endswith(".tmx"):
         assert [group.texts for group in read_tmx(again)] == [(one.source, one.target) for one in found]
     if name.endswith(".jsonl"):
-        assert json.loads(again.read_text(encoding="utf-8").partition("\n")[0]) == {"eng": JOINED[0], "deu": JOINED[0], "score": 1.0, "source_id": "0,1", "target_id": "0"}
+        assert json.loads(again.read_text(encoding="utf-8").partition("\n")[0]) == {
+            "eng": JOINED[0],
+            "deu": JOINED[0],
+            "score": 1.0,
+            "source_id": "0,1",
+            "target_id": "0",
+        }
 
 
 def test_running_text_is_split(toy_static, tmp_path):

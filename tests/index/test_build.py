@@ -52,9 +52,7 @@ PAIR = [Sentence("0", "One", "eng", "Eins", "deu"), Sentence("0", "Eins", "deu",
         ("a.po", 'msgid ""\nmsgstr "Project-Id-Version: a\\n"\n\nmsgid "One"\nmsgstr "Eins"\n', "en,de=", None, PAIR),
     ],
 )  # fmt: skip
-def test_sentences_have_the_languages_of_their_file_or_those_given(
-    tmp_path, name, text, code, columns, expected
-):
+def test_sentences_have_the_languages_of_their_file_or_those_given(tmp_path, name, text, code, columns, expected):
     if name.endswith("po"):
         pytest.importorskip("polib")
     sentences = [one if isinstance(one, Sentence) else Sentence(str(at), *one) for at, one in enumerate(expected)]

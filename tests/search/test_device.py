@@ -59,9 +59,7 @@ def test_many_tiles_of_many_groups(k, choice, small, monkeypatch):
     assert_same(neighbours(x, y, k, device="here"), neighbours(x, y, k))
 
 
-def test_negative_scores_and_zeros_of_both_signs(small):
-    x, y = -np.ones((5, 2), np.float32), np.arange(1, 201, dtype=np.float32).reshape(100, 2)
-    assert_same(neighbours(x, y, 3, device="here"), neighbours(x, y, 3))
+def test_zeros_of_both_signs(small):
     signs = np.where(np.arange(100) % 3, 0.0, -0.0).astype(np.float32)[:, None]
     assert_same(neighbours(signs, signs, 7, device="here"), neighbours(signs, signs, 7))
 

@@ -370,7 +370,8 @@ class _Mining:
         selected: list[Table] = []
         for at, (source, side) in enumerate(zip(tables, self.sides, strict=True)):
             is_array = isinstance(source, np.ndarray)
-            name, table = (f"vectors[{at}]", source) if is_array else (str(source), open_table(source))
+            name = f"vectors[{at}]" if is_array else str(source)
+            table = source if isinstance(source, np.ndarray) else open_table(source)
             if table.ndim != 2 or table.dtype.kind != "f":
                 raise ValueError(f"{name} must be (N, D) floats, got {table.dtype} {table.shape}")
             if len(table) != len(side.rows):
@@ -391,12 +392,12 @@ class _Mining:
     def encode(self, model: object, device: str) -> tuple[list[Table], str]:
         """The vectors of each side, and the device that computed them."""
         prompt, pooling = self.computation.prompt, self.computation.pooling
-        if not isinstance(model, Model):
-            encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
-        elif pooling is None:
+        if isinstance(model, Model):
+            if pooling is not None:
+                raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
             encoder = model
         else:
-            raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
+            encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
         self.say(encoder.describe())
         settings: dict[str, Any] = {
             "normalize_embeddings": True, "dtype": self.computation.dtype, "prompt": prompt, "progress": self.progress
@@ -420,9 +421,8 @@ class _Mining:
             text = cast(Path, self.folder) / f"{name}.txt"
             mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
             into = text.with_suffix(f".{mark}.pieces")
-            tables.append(
-                encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
-            )
+            made = encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
+            tables.append(made)
         return tables
 
     def find_neighbours(
@@ -457,7 +457,8 @@ class _Mining:
         self, rows: Pairs, near: Neighbours, threshold: float | str | None, gold: Gold | None, margin: Margin
     ) -> MinedPairs:
         """The pairs above the threshold: the one given, tuned on gold, or estimated."""
-        limit, quality, guess = None if isinstance(threshold, str) else threshold, None, None
+        limit = threshold if isinstance(threshold, float | int) else None
+        quality = guess = None
         if gold is not None:
             quality = search.tune(rows, [(min(pair), max(pair)) for pair in gold] if self.within else gold)
             limit = quality.threshold

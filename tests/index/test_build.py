@@ -35,24 +35,31 @@ def read(source, **options):
     return [replace(one, id=str(ids.index(one.id))) for one in sentences]
 
 
-def test_lines_have_the_language_they_are_given(tmp_path):
-    path = lines(tmp_path, "a.txt", "eins\n\n \nzwei\u2028drei\n")
-    expected = [Sentence("0", "eins", "deu"), Sentence("1", "zwei\u2028drei", "deu")]
-    assert read(path, language="de") == read(f"de={path}") == expected
-    assert {one.language for one in read_sentences(path)} == {"und"}
-    odd = lines(tmp_path, "de=x.txt", "eins\n")
-    assert [one.text for one in read_sentences(odd)] == ["eins"]
+PAIR = [Sentence("0", "One", "eng", "Eins", "deu"), Sentence("0", "Eins", "deu", "One", "eng")]
 
 
-def test_tables_and_objects_bring_ids_and_languages(tmp_path):
-    table = lines(tmp_path, "t.tsv", "eng\tde\nOne\tEins\nTwo\t\n")
-    assert read(table) == [
-        Sentence("0", "One", "eng", "Eins", "deu"),
-        Sentence("0", "Eins", "deu", "One", "eng"),
-        Sentence("2", "Two", "eng"),
-    ]
-    plain = lines(tmp_path, "p.tsv", "id\ttext\tlanguage\na\tOne\ten\nb\tZwei\t\n")
-    assert list(read_sentences(f"de={plain}")) == [Sentence("a", "One", "eng"), Sentence("b", "Zwei", "deu")]
+@pytest.mark.parametrize(
+    ("name", "text", "code", "columns", "expected"),
+    [
+        ("a.txt", "eins\n\n \nzwei\u2028drei\n", "de=", None, [("eins", "deu"), ("zwei\u2028drei", "deu")]),
+        ("a.txt", "eins\n", "", None, [("eins", "und")]),
+        ("de=x.txt", "eins\n", "", None, [("eins", "und")]),
+        ("t.tsv", "eng\tde\nOne\tEins\nTwo\t\n", "", None, [*PAIR, ("Two", "eng")]),
+        ("p.tsv", "id\ttext\tlanguage\na\tOne\ten\nb\tZwei\t\n", "de=", None, [("One", "eng"), ("Zwei", "deu")]),
+        ("o.jsonl", '{"english": "One", "de": "Eins", "fr": "Un"}', "", {"english": "en", "de": "de"}, PAIR),
+        ("s.tsv", "id\ten\tde\nHalo\tHi\tHallo\n", "", {"id": "ind", "en": "en"},
+         [Sentence("0", "Halo", "ind", "Hi", "eng"), Sentence("0", "Hi", "eng", "Halo", "ind")]),
+        ("a.po", 'msgid ""\nmsgstr "Project-Id-Version: a\\n"\n\nmsgid "One"\nmsgstr "Eins"\n', "en,de=", None, PAIR),
+    ],
+)  # fmt: skip
+def test_sentences_have_the_languages_of_their_file_or_those_given(tmp_path, name, text, code, columns, expected):
+    if name.endswith("po"):
+        pytest.importorskip("polib")
+    sentences = [one if isinstance(one, Sentence) else Sentence(str(at), *one) for at, one in enumerate(expected)]
+    assert read(f"{code}{lines(tmp_path, name, text)}", columns=columns) == sentences
+
+
+def test_objects_bring_ids_and_languages(tmp_path):
     objects = [{"text": "One\tline\nor two", "id": 7, "language": "en"}, {"text": " "}, {"text": "Zwei"}]
     path = lines(tmp_path, "o.jsonl", "\n".join(json.dumps(one) for one in objects) + "\n\n")
     first, second = read_sentences(path, language="deu")
@@ -69,28 +76,19 @@ def test_ids_are_those_of_the_file_or_digests_that_do_not_depend_on_the_place(tm
     assert {one.id for one in read_sentences(moved)} == {third}
     assert {one.id for one in read_sentences(table, content_ids=True)} > {third}
     assert "u1" not in {one.id for one in read_sentences(table, content_ids=True)}
+    plain = lines(tmp_path, "p.tsv", "id\ttext\tlanguage\na\tOne\ten\nb\tZwei\t\n")
+    assert [one.id for one in read_sentences(plain)] == ["a", "b"]
     short = lines(tmp_path, "short.tsv", "id\ten\tde\nHalo\tHello\tHallo\n")
     assert {one.id for one in read_sentences(short, columns={"id": "id", "en": "en"})} == {"Halo"}
-    assert [one.language for one in read_sentences(short, columns={"id": "ind", "en": "en"})] == ["ind", "eng"]
 
 
-def test_columns_that_are_chosen_are_the_only_ones(tmp_path):
+def test_columns_that_do_not_exist_are_named(tmp_path):
     table = lines(tmp_path, "t.tsv", "english\tgerman\nOne\tEins\n")
     with pytest.raises(CorpusError, match=":1: has no column 'germna'"):
         read(table, columns={"english": "en", "germna": "de"})
-    objects = lines(tmp_path, "o.jsonl", '{"english": "One", "de": "Eins", "fr": "Un", "url": "x"}\n')
-    sides = [Sentence("0", "One", "eng", "Eins", "deu"), Sentence("0", "Eins", "deu", "One", "eng")]
-    assert read(objects, columns={"english": "en", "de": "de"}) == sides
     mined = lines(tmp_path, "m.tsv", "1.2\tOne\tEins\n")
     with pytest.raises(CorpusError, match="none is called en"):
         read(mined, columns={"en": "en"})
-
-
-def test_messages_without_a_language_have_those_they_are_given(tmp_path):
-    pytest.importorskip("polib")
-    path = lines(tmp_path, "a.po", 'msgid ""\nmsgstr "Project-Id-Version: a\\n"\n\nmsgid "One"\nmsgstr "Eins"\n')
-    sides = [Sentence("0", "One", "eng", "Eins", "deu"), Sentence("0", "Eins", "deu", "One", "eng")]
-    assert read(f"en,de={path}") == sides
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,13 @@ pytest.importorskip("onnx", reason="needs the extra `torch`")
 TEXTS = sorted(set(SENTENCES))
 
 
-@pytest.fixture
-def opened(tmp_path):
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
     """Opens one model: its folder by torch, and its exported folder by both engines."""
-    build_transformer().save(tmp_path / "saved")
-    write_onnx(isoglot.load(tmp_path / "saved", engine="torch"), tmp_path / "exported")
-
-    def opened(name, engine, **settings):
-        return isoglot.load(tmp_path / name, engine=engine, **settings)
-
-    return opened
+    folder = tmp_path_factory.mktemp("models")
+    build_transformer().save(folder / "saved")
+    write_onnx(isoglot.load(folder / "saved", engine="torch"), folder / "exported")
+    return lambda name, engine, **settings: isoglot.load(folder / name, engine=engine, **settings)
 
 
 ENGINES = [("saved", "torch"), ("exported", "torch"), ("exported", "onnx")]
@@ -37,18 +34,13 @@ def test_an_index_of_one_engine_is_searched_by_the_others(opened, tmp_path, buil
         assert [index.search(text, k=1)[0].text for text in TEXTS] == TEXTS
 
 
-@pytest.mark.parametrize("name", ["saved", "exported"])
-def test_a_model_that_was_changed_is_another(opened, tmp_path, name):
+def test_a_model_that_was_changed_or_has_other_settings_is_another(opened, tmp_path):
     Index.build(opened("exported", "onnx"), TEXTS, folder=tmp_path / "index").close()
-    model = opened(name, "torch")
-    with torch.no_grad():
-        model.backbone.get_input_embeddings().weight[5] += 1
-    with Index.open(tmp_path / "index", model) as index, pytest.raises(SearchError):
-        index.search("a")
-
-
-@pytest.mark.parametrize("settings", [{"prompt": "query: "}, {"max_length": 4}], ids=str)
-def test_other_settings_are_another_model(opened, tmp_path, settings):
-    Index.build(opened("exported", "torch"), TEXTS, folder=tmp_path / "index").close()
-    with Index.open(tmp_path / "index", opened("exported", "onnx", **settings)) as index, pytest.raises(SearchError):
-        index.search("a")
+    models = [opened(name, "torch") for name in ("saved", "exported")]
+    for model in models:
+        with torch.no_grad():
+            model.backbone.get_input_embeddings().weight[5] += 1
+    models += [opened("exported", "torch", **settings) for settings in ({"prompt": "query: "}, {"max_length": 4})]
+    for model in models:
+        with Index.open(tmp_path / "index", model) as index, pytest.raises(SearchError):
+            index.search("a")

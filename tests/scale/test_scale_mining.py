@@ -16,7 +16,7 @@ from isoglot.core.errors import EncoderError
 from isoglot.scale import Cluster, neighbours_shards
 from isoglot.scale import mining as scale_mining
 from isoglot.scale.mining import BLOCK, TILE, _cuts, _merge
-from isoglot.search import Checkpoint, choose, mine, neighbours
+from isoglot.search import Checkpoint, neighbours
 from isoglot.search.best import Best
 from isoglot.search.exact import tile_shape
 
@@ -78,19 +78,6 @@ def test_a_block_has_the_tile_of_the_whole(budget):
     assert BLOCK % TILE == 0
 
 
-@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
-@pytest.mark.parametrize("direction", ["max", "forward", "backward", "intersection"])
-def test_pairs_equal_those_of_mine(margin, direction):
-    x, y = vectors(TILE + 50, seed=3), vectors(2 * TILE + 10, seed=4)
-    y[:500] = x[:500] + 0.3 * y[:500]
-    options = {"margin": margin, "direction": direction}
-    with threadpool_limits(1):
-        expected = mine(x, y, k=3, threshold=0.2, **options)
-    found = choose(neighbours_shards(x, y, 3, block=TILE), **options).above(0.2)
-    assert len(found) > 100
-    assert_same((found.source, found.target, found.score), (expected.source, expected.target, expected.score))
-
-
 def test_files_and_folders_stand_for_arrays(tmp_path):
     x, y = vectors(TILE + 100, seed=5), vectors(300, seed=6)
     (tmp_path / "x").mkdir()
@@ -103,14 +90,13 @@ def test_files_and_folders_stand_for_arrays(tmp_path):
 
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
 def test_empty_sides(n, m):
-    assert len(choose(neighbours_shards(np.ones((n, 3)), np.ones((m, 3)), 4))) == 0
+    assert_same(neighbours_shards(np.ones((n, 3)), np.ones((m, 3)), 4), neighbours(np.ones((n, 3)), np.ones((m, 3)), 4))
 
 
 @pytest.mark.parametrize(
     ("x", "y", "options", "message"),
     [
         (np.ones((2, 3)), np.ones((2, 4)), {}, "must be"),
-        (np.ones((2, 3)), np.ones((2, 3)), {"k": 0}, "k is 0"),
         (np.ones((2, 3)), np.ones((2, 3)), {"block": 100}, "multiple of 4096"),
         (np.array([[1.0], [np.nan]]), np.ones((2, 1)), {}, "rows 0 to 2 with 0 to 2: row 1"),
     ],
@@ -128,7 +114,6 @@ def test_files_that_are_no_vectors(tmp_path):
         neighbours_shards(tmp_path, np.ones((2, 3)), 4)
 
 
-@pytest.mark.slow
 def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed(tmp_path):
     pytest.importorskip("ray")
     if not Path("/proc").is_dir():

@@ -47,11 +47,6 @@ def test_many_tiles_equal_one(k):
     np.testing.assert_array_equal(many.backward_ids, backward)
 
 
-def test_all_scores_negative():
-    """What fills up a tile must not win over true scores below zero."""
-    check(-np.ones((5, 2)), np.arange(1, 15).reshape(7, 2).astype(float), 3)
-
-
 def test_cosine_divides_by_lengths_and_a_zero_row_scores_zero():
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((9, 4)) * 100, rng.standard_normal((8, 4)) * 1e-3

@@ -536,12 +536,10 @@ class Index:
         if isinstance(queries, str):
             return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
         codes, without = canonical_list(languages), canonical_list(exclude)
-        vectors = texts_or_vectors(queries, "search")
-        texts = vectors if isinstance(vectors, list) else None
-        if isinstance(vectors, list):
-            if not vectors:
-                return []
-            vectors = encode_queries(self.model, vectors, self.origin)
+        given = texts_or_vectors(queries, "search")
+        if isinstance(given, list) and not given:
+            return []
+        vectors = encode_queries(self.model, given, self.origin) if isinstance(given, list) else given
         if vectors.ndim != 2 or vectors.shape[1] != self.origin.dim:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {vectors.shape}")
         table = np.ascontiguousarray(normalized(vectors))
@@ -554,7 +552,7 @@ class Index:
             with self.store.reading(view.files.changes) as is_same:
                 if is_same:
                     hits = view.hits(nearest_rows, scale)
-                    return hits if texts is None else [*map(with_equal_text, texts, hits)]
+                    return [*map(with_equal_text, given, hits)] if isinstance(given, list) else hits
             self._load()  # rows were changed meanwhile
 
     @check_arguments()
@@ -702,7 +700,6 @@ def _conflict(before: Sequence[Sentence], after: Sequence[Sentence], *, replacin
     """What is wrong with an id of two units: in one call, or of an entry that is not to be replaced."""
     differing = [*{*before} - {*after}, *before][0], [*{*after} - {*before}, *after][0]
     texts = " and to ".join(f"{one.text[:40]!r} ({one.language})" for one in differing)
-    advice = "`update` replaces entries"
-    if replacing:
-        advice = "each entry needs its own id (--content-ids ignores those of files)"
+    own_id = "each entry needs its own id (--content-ids ignores those of files)"
+    advice = own_id if replacing else "`update` replaces entries"
     return f"the id {after[0].id!r} belongs to {texts}; {advice}"

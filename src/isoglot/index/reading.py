@@ -155,16 +155,14 @@ def _match_mined(first: list[str]) -> list[str] | None:
 
 
 def _header(names: list[str], path: str) -> list[str]:
-    if ("text" in names and set(names) <= _PLAIN) or {"source", "target"} <= set(names):
-        columns = names
-    else:
-        columns = []
-        for name, column in zip(names, header_languages(names, _ASIDE), strict=True):
-            if column is None:
-                problem = f"has the columns {quote(', '.join(names), quotes=False)}, and {quote(name, most=40)} is not"
-                advice = "choose columns with --columns, as in --columns english=en,german=de or --columns name"
-                raise CorpusError(f"{problem} a language; {advice}", file=path, line=1)
-            columns.append(column)
+    is_plain = ("text" in names and set(names) <= _PLAIN) or {"source", "target"} <= set(names)
+    codes = names if is_plain else header_languages(names, _ASIDE)
+    columns = [code for code in codes if code is not None]
+    if len(columns) < len(names):
+        wrong = quote(names[[*codes].index(None)], most=40)
+        problem = f"has the columns {quote(', '.join(names), quotes=False)}, and {wrong} is not a language"
+        advice = "choose columns with --columns, as in --columns english=en,german=de or --columns name"
+        raise CorpusError(f"{problem}; {advice}", file=path, line=1)
     if len(set(columns)) != len(columns):
         raise CorpusError(f"two columns have the same name: {', '.join(columns)}", file=path, line=1)
     return columns

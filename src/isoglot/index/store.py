@@ -210,9 +210,8 @@ class Store:
         moved = ((new, old) for new, old in enumerate(rows) if new != old)
         self._connection.executemany("UPDATE sentences SET row = ? WHERE row = ?", moved)
         self._connection.execute("DELETE FROM deleted")
-        self.set_value("vectors", vectors)
-        self.set_value("rows", str(len(rows)))
-        self.set_value("changes", str(self._changes() + 1))
+        for key, value in (("vectors", vectors), ("rows", len(rows)), ("changes", self._changes() + 1)):
+            self.set_value(key, str(value))
 
     def _number_languages(self, named: Iterable[str]) -> dict[str, int]:
         """The numbers of all languages, of new ones too, which are added; inside `writing`."""
@@ -234,8 +233,8 @@ class Store:
         if file is not None:
             self._connection.execute("INSERT INTO approximate VALUES (?, ?, ?)", (file.name, file.rows, file.size))
             if file.digest is not None:
-                self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"sha256 {file.name}", file.digest))
-        self._connection.execute("UPDATE meta SET value = ? WHERE key = 'kind'", (kind,))
+                self.set_value(f"sha256 {file.name}", file.digest)
+        self.set_value("kind", kind)
 
     @contextmanager
     def reading(self, changes: int) -> Iterator[bool]:
@@ -335,8 +334,7 @@ class Store:
     def _model_name(self) -> str:
         """The name of the model of an index of any format, as far as it can be read."""
         with suppress(SearchError, ValueError, TypeError, KeyError):
-            name = json.loads(self.value("origin") or "")["name"]
-            return name if isinstance(name, str) else "MODEL"
+            return str(json.loads(self.value("origin") or "")["name"])
         return "MODEL"
 
     def _origin(self) -> Origin:

@@ -101,8 +101,7 @@ def clean(sentence: Sentence, at: int) -> Sentence:
     for name, kinds in _TYPES.items():
         value = getattr(sentence, name)
         if isinstance(value, _NO_ID) if name == "id" else not isinstance(value, kinds):
-            problem = f"the {name} is {quote(value)}, a {type(value).__name__}; pass a string"
-            raise TypeError(f"sentences[{at}]: {problem}")
+            raise TypeError(f"sentences[{at}]: the {name} is {quote(value)}, a {type(value).__name__}; pass a string")
     languages = (sentence.language, sentence.translation_language)
     try:
         codes = [UNKNOWN if code is None else canonical(code) for code in languages]

@@ -150,7 +150,7 @@ def align(
         sides = []
         for at, (side, name) in enumerate(zip(documents, NAMES, strict=True)):
             divide = splitter(pair and pair[at]) if split else None
-            sides.append(_read_side(side, name, read_sentences(side, name=name, columns=columns, split=divide)))
+            sides.append(_read_side(side, name, read_sentences(side, columns=columns, split=divide)))
         encoder = model if isinstance(model, Model) else load(model, device=device)
         say = report or (lambda _message: None)
         say(encoder.describe())

@@ -241,14 +241,11 @@ def read_gold(pairs: Any, x: Side, y: Side) -> Gold:
     counts: its rows are unique and negative. Raises `CorpusError` with the line, or `ValueError`, for another number of
     cells and unknown ids.
     """
-    from_file = is_file(pairs)
-    rows_of = [_rows_by_id(side) for side in (x, y)]
+    from_file, rows_of = is_file(pairs), [_rows_by_id(side) for side in (x, y)]
     gold, absent = Gold(), dict[tuple[str, ...], int]()  # numbers of pairs that can't be found
     for at, row in read_lines(pairs) if from_file else enumerate(pairs):
-        if from_file:
-            cells: list[Any] = row.split("\t")
-        else:
-            cells = [] if isinstance(row, str) or not isinstance(row, Iterable) else [*row]
+        is_pair = isinstance(row, Iterable) and not isinstance(row, str)
+        cells: list[Any] = row.split("\t") if from_file else [*row] if is_pair else []
         if len(cells) != 2:
             raise _wrong_gold(pairs, at, row, "a pair of ids, line numbers (files) or indices (lists)")
         places = [row_of(str(cell)) for row_of, cell in zip(rows_of, cells, strict=True)]
@@ -271,23 +268,21 @@ def _wrong_gold(pairs: Any, at: int, value: Any, wanted: str) -> Exception:
 
 
 def _describe_ids(side: Side) -> str:
-    if side.ids is not None:
-        return f"an id of {side.name}"
-    last = len(side.rows) - 1 + side.first
-    return f"{'a line number' if side.first else 'an index'} from {side.first} to {last} of {side.name}"
+    kind = "a line number" if side.first else "an index"
+    places = f"{kind} from {side.first} to {len(side.rows) - 1 + side.first}" if side.ids is None else "an id"
+    return f"{places} of {side.name}"
 
 
 def _rows_by_id(side: Side) -> Callable[[str], int | None]:
     """A function from an id to the row of its sentence: `ABSENT` if it was filtered out, None for an unknown id."""
     if side.ids is not None:
         return dict(zip(side.ids, side.rows.tolist(), strict=True)).get
-    count = len(side.rows)
 
     def row_of(cell: str) -> int | None:
         try:
             place = whole(cell) - side.first
         except ValueError:
             return None
-        return int(side.rows[place]) if 0 <= place < count else None
+        return int(side.rows[place]) if 0 <= place < len(side.rows) else None
 
     return row_of

@@ -41,7 +41,6 @@ NAMES = ("sources", "targets")
 _EXAMPLE = "for example isoglot.mine(isoglot.load(), sources, targets)"
 _SIDES = ("source", "target")  # names of files in the work folder
 _BLOCK = 8192  # rows of vectors copied at a time
-_PIECES = ".pieces"  # suffix of the folder of a side's vectors that workers made
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # `==` of arrays is not a bool
@@ -421,7 +420,7 @@ class _Mining:
         for name in _SIDES[: len(self.sides)]:
             text = cast(Path, self.folder) / f"{name}.txt"
             mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
-            into = text.with_suffix(f".{mark}{_PIECES}")
+            into = text.with_suffix(f".{mark}.pieces")
             made = encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=self.progress)
             tables.append(made)
         return tables

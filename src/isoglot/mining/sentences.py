@@ -122,7 +122,7 @@ def gather(
     names = None if ids is False else list[str]() if ids is True else [*map(str, ids)]
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
-        sentences = read_sentences(source, name=name, ids=names, columns=columns, split=split)
+        sentences = read_sentences(source, ids=names, columns=columns, split=split)
         while block := list(islice(sentences, BLOCK)):
             hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
             mask = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
@@ -148,11 +148,10 @@ def gather(
         raise CorpusError(f"two sentences have the id {repeated!r}; ids must differ", file=name)
     report(f"{name}: {count:,} sentences, {count - len(places):,} skipped (blank, duplicate, filtered)")
     lengths, hashes = np.array(sizes, np.int64), all_hashes[places]
-    rows = np.where(is_row, np.cumsum(is_row) - 1, ABSENT)
     # A duplicate has the row of the sentence that it repeats.
     order = np.argsort(hashes, kind="stable")
     at = order[np.minimum(np.searchsorted(hashes[order], all_hashes), len(hashes) - 1)]
-    rows = np.where((rows == ABSENT) & (hashes[at] == all_hashes), at, rows)
+    rows = np.where(is_row, np.cumsum(is_row) - 1, np.where(hashes[at] == all_hashes, at, ABSENT))
     lines = texts if into is None else MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
     return Side(name, lines, places, rows, hashes, lengths, names, int(isinstance(source, Path)))
 
@@ -160,13 +159,12 @@ def gather(
 def read_sentences(
     source: Path | Iterable[str],
     *,
-    name: str,
     ids: list[str] | None = None,
     columns: Mapping[str, str] | None = None,
     split: Callable[[str], Iterable[str]] | None = None,
 ) -> Iterator[str]:
     """The sentences of a file or a list, also blank ones; `split` divides each text, `ids` gets the ids of lines."""
-    texts = _from_file(source, ids, columns) if isinstance(source, Path) else _from_list(source, name)
+    texts = _from_file(source, ids, columns) if isinstance(source, Path) else iter(source)
     return texts if split is None else (sentence for text in texts for sentence in split(text))
 
 
@@ -192,24 +190,18 @@ def _from_file(path: Path, ids: list[str] | None, columns: Mapping[str, str] | N
         yield text
 
 
-def _from_list(texts: Iterable[str], name: str) -> Iterator[str]:
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"{name}[{place}] is {quote(text)}, a {type(text).__name__}; pass strings")
-        yield readable(text)
-
-
 def check_side(name: str, value: Any, example: str) -> Path | list[str]:
-    """The file or the sentences of a side. Raises `TypeError` for anything else."""
+    """The file or the sentences of a side, as UTF-8 can represent them. Raises `TypeError` for anything else."""
     if is_file(value):
         return Path(value)
     try:
         texts = list(check_texts(value))
     except TypeError as error:
         raise TypeError(f"{name}: {error}; pass a list of sentences or the name of a file, {example}") from None
-    if texts and not isinstance(texts[0], str):
-        raise TypeError(f"{name}[0] is {quote(texts[0])}, not a string; pass a list of sentences")
-    return texts
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{place}] is {quote(text)}, a {type(text).__name__}; pass strings")
+    return [*map(readable, texts)]
 
 
 def is_file(source: object) -> bool:

@@ -64,19 +64,20 @@ def encode_shards(
     settings = {name: value for name, value in (settings or {}).items() if value is not None}
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
+    opening = {name: settings.pop(name) for name in _OPENING if name in settings}
     all_pieces = list(_pieces(inputs, output, lines))
     pieces = all_pieces[select_range(len(all_pieces), shard or (1, 1))]
     try:
-        precision = _check_settings(model, settings, cluster)
+        precision = _choose_precision(model, opening, settings, cluster)
         weights = digest_of(find(model))
         made_of = {
-            "model": model, "weights": weights, "settings": settings, "precision": precision,
+            "model": model, "weights": weights, "settings": opening | settings, "precision": precision,
             "inputs": [(path.name, digest(path)) for path in inputs], "lines": lines,
         }  # fmt: skip
         _claim(output, made_of, pieces=len(all_pieces))
         missing = [piece for piece in pieces if not piece[2].exists()]
         name = str(Path(model).resolve()) if Path(model).is_dir() else model
-        shared = (name, weights, {**settings, "precision": precision}, cluster)
+        shared = (name, weights, opening, {**settings, "precision": precision}, cluster)
         # Results are files, so any number may wait for a slow piece.
         made = run(_encode_piece, missing, cluster, shared=shared, waiting=math.inf)
         for done, _ in enumerate(made, len(pieces) - len(missing) + 1):
@@ -101,25 +102,18 @@ def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[
             yield path.resolve(), first, vectors, min(lines, total - first)
 
 
-def _check_settings(model: str, settings: dict[str, Any], cluster: Cluster) -> str:
+def _choose_precision(model: str, opening: Mapping[str, Any], encoding: dict[str, Any], cluster: Cluster) -> str:
     """The precision of all pieces, chosen here, because workers on different hardware would choose different ones.
 
-    Takes it out of `settings`, and raises what the workers would, before anything is written.
+    Takes it out of `encoding`, and raises what the workers would, before anything is written.
     """
-    precision = settings.pop("precision", None)
-    opening, encoding = _split(settings)
+    precision = encoding.pop("precision", None)
     opened = load(model, device="auto" if cluster.gpus else "cpu", **opening)
     settled = plan(opened, precision=precision, **encoding).precision
     if precision in (None, "auto") and cluster.gpus and cluster.address is not None and str(opened.device) == "cpu":
         settled = "bfloat16"  # the accelerators are on other machines, and those since Ampere multiply it in hardware
     opened.at(settled)
     return settled
-
-
-def _split(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings with which a model is opened, and those with which it encodes."""
-    opening = {name: value for name, value in settings.items() if name in _OPENING}
-    return opening, {name: value for name, value in settings.items() if name not in _OPENING}
 
 
 def _claim(folder: Path, made_of: dict[str, Any], *, pieces: int) -> None:
@@ -139,10 +133,10 @@ def _claim(folder: Path, made_of: dict[str, Any], *, pieces: int) -> None:
 
 
 def _encode_piece(
-    model: str, weights: str, settings: dict[str, Any], place: Cluster, path: Path, first: int, output: Path, lines: int
-) -> None:
+    model: str, weights: str, opening: dict[str, Any], encoding: dict[str, Any], place: Cluster,
+    path: Path, first: int, output: Path, lines: int,
+) -> None:  # fmt: skip
     texts = (text for _, text in islice(read_texts(path), first, first + lines))
-    opening, encoding = _split(settings)
     with limit_cores(place.cpus):
         encoder = _encoder(model, weights, "auto" if place.gpus else "cpu", **opening)
         encode_file(encoder, texts, output=output, **encoding)

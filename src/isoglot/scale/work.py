@@ -98,10 +98,9 @@ def _on_ray(
 
 def _at_once(resources: Mapping[str, float], cluster: Cluster) -> int:
     """How many pieces can run at once on what the cluster has; Ray's autoscaler may add machines, so at least one."""
-    pieces = [resources.get("CPU", 1) / cluster.cpus]
-    if cluster.gpus:
-        pieces.append(resources.get("GPU", 0) / cluster.gpus)
-    return max(1, int(min(pieces)))
+    by_cores = resources.get("CPU", 1) / cluster.cpus
+    by_gpus = resources.get("GPU", 0) / cluster.gpus if cluster.gpus else by_cores
+    return max(1, int(min(by_cores, by_gpus)))
 
 
 def _result(ray: Any, reference: Any, cluster: Cluster) -> Any:

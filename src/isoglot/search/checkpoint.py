@@ -50,22 +50,21 @@ class Saver:
         """Fill the tables with what was saved under this key. Returns the number of tiles done; 0: nothing saved."""
         if self._checkpoint is None:
             return 0
-        path, report = self._checkpoint.path, self._checkpoint.report
         try:
-            with np.load(path) as saved:
-                if str(saved["key"]) != self._key:
-                    report(f"{path}: belongs to another search; starting again")
-                    return 0
-                for name, table in self._tables.items():
-                    table.scores[:], table.ids[:] = saved[f"{name} scores"], saved[f"{name} ids"]
-                return int(saved["tiles"])
+            with np.load(self._checkpoint.path) as saved:
+                if str(saved["key"]) == self._key:
+                    for name, table in self._tables.items():
+                        table.scores[:], table.ids[:] = saved[f"{name} scores"], saved[f"{name} ids"]
+                    return int(saved["tiles"])
+                problem = "belongs to another search"
         except FileNotFoundError:
             return 0
         except Exception as error:  # zipfile and NumPy have many, depending on which byte is damaged
             for table in self._tables.values():
                 table.clear()
-            report(f"{path}: is not a valid checkpoint ({error}); starting again")
-            return 0
+            problem = f"is not a valid checkpoint ({error})"
+        self._checkpoint.report(f"{self._checkpoint.path}: {problem}; starting again")
+        return 0
 
     def due(self) -> bool:
         """Whether it is time to save."""

@@ -119,10 +119,9 @@ def approximate(
     found; `SearchError` without FAISS.
     """
     if min(len(x), len(y)) < _LEAST:
-        raise ValueError(
-            f"an index needs at least {_LEAST} rows on both sides, got {len(x)} and {len(y)}; search exactly"
-        )
-    sides = []
+        counts = f"{len(x)} and {len(y)}"
+        raise ValueError(f"an index needs at least {_LEAST} rows on both sides, got {counts}; search exactly")
+    tables = list[Any]()
     for queries, rows in ((x, y), (y, x)):
         built = create(index, len(rows), rows.shape[1])
         train(built, lambda drawn, rows=rows: load(np.asarray(rows[drawn]), 0, len(drawn), "cosine"), len(rows))  # type: ignore[misc]
@@ -137,8 +136,9 @@ def approximate(
         for place in range(1, best.ids.shape[1]):
             missing = best.ids[:, place] < 0
             best.ids[missing, place] = best.ids[missing, place - 1]
-        sides.append(rescore(queries, rows, best, k, metric="cosine", budget=budget))
-    return Neighbours(sides[0].scores, sides[0].ids, sides[1].scores, sides[1].ids)
+        best = rescore(queries, rows, best, k, metric="cosine", budget=budget)
+        tables += [best.scores, best.ids]
+    return Neighbours(*tables)
 
 
 @check_arguments()

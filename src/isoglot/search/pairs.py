@@ -258,11 +258,10 @@ def hard_negatives(
         raise ValueError(f"gold contains a pair outside the tables of {len(x)} and {len(y)} rows")
     pairs = np.unique(source * len(y) + target)
     most = int(np.bincount(pairs // max(len(y), 1), minlength=1).max())
-    settings: dict[str, Any] = {"budget": budget, "progress": progress, "device": device}
-    candidates = neighbours(x, y, count + most, metric="cosine", **settings).forward_ids
+    near = neighbours(x, y, count + most, metric="cosine", budget=budget, progress=progress, device=device)
     out = np.full((len(x), count), -1, np.int64)
     for start in range(0, len(x), _ROWS):
-        ids = candidates[start : start + _ROWS]
+        ids = near.forward_ids[start : start + _ROWS]
         cells = np.arange(start, start + len(ids))[:, None] * len(y) + ids
         translation = np.isin(cells, pairs)
         order = np.argsort(translation, axis=1, kind="stable")[:, :count]

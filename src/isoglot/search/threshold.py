@@ -66,11 +66,9 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
     if not len(cuts) or not f1.max():
         return _quality(np.inf, 0, 0, size)
     cut = int(cuts[f1.argmax()])
-    score = threshold = float(pairs.score[cut])
-    if cut + 1 < len(pairs):
-        after = float(pairs.score[cut + 1])
-        middle = after + (score - after) / 2
-        threshold = middle if middle > after else score  # two neighbouring floats have none in between
+    score, after = (float(pairs.score[min(at, len(pairs) - 1)]) for at in (cut, cut + 1))
+    middle = after + (score - after) / 2
+    threshold = middle if middle > after else score  # two neighbouring floats have none in between
     return _quality(threshold, int(right[cut]), cut + 1, size)
 
 

@@ -144,7 +144,7 @@ def test_shared_units_are_drawn_alike_whatever_is_asked_about_them():
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([0.6, None, 0.7]) == [1.0, None, 1.0]
 
 
 @given(

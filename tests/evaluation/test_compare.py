@@ -42,8 +42,9 @@ def hits(rng, n, share):
 
 
 def compare(systems, **settings):
-    """`compare` with the results of each system's seeds by name."""
+    """`compare` with the results of each system's seeds by name, and few resamples."""
     pairs = [(name, run) for name, runs in systems.items() for run in runs]
+    settings = {"resamples": 200, **settings}
     return compare_results(*(run for _, run in pairs), names=[name for name, _ in pairs], **settings)
 
 
@@ -65,7 +66,7 @@ def error_of(difference):
 def test_a_difference_its_interval_and_its_test():
     rng = np.random.default_rng(0)
     a, b = hits(rng, 400, 0.5), hits(rng, 400, 0.8)
-    row = rows(versus([score("deu-eng", a)], [score("deu-eng", b)]))["deu-eng"]
+    row = rows(compare_results([score("deu-eng", a)], [score("deu-eng", b)]))["deu-eng"]
     difference = row.differences[0]
     assert [value.mean for value in row.values] == pytest.approx([a.mean(), b.mean()])
     assert difference.value == pytest.approx(b.mean() - a.mean())
@@ -386,7 +387,7 @@ def test_files_are_the_same_each_time(tmp_path):
     assert sum(table["tallies"]["neu ü"][way] for way in ("better", "worse", "equal")) == 2
     text = (tmp_path / "one" / "compare.md").read_text(encoding="utf-8")
     assert "| a\\|b | 60 |" in text
-    assert "2,000 resamples, seed 0" in text
+    assert "200 resamples, seed 0" in text
 
 
 def mains(task, *metrics):
@@ -461,7 +462,7 @@ def test_columns_over_several_tasks_are_rows_of_one_table():
         first, second = hits(rng, 400, shares[0]), hits(rng, 900, shares[1])
         changes.append((first, second))
         systems[name] = [results(score("deu-eng", first), score("de-en", second, task="bucc/x", metric="f1"))]
-    found = compare(systems, columns=[column])
+    found = compare(systems, columns=[column], resamples=2000)
     (row,) = found.tables[0].rows
     means = [(a.mean() + b.mean()) / 2 for a, b in changes]
     assert [value.mean for value in row.values] == pytest.approx(means)
@@ -477,12 +478,12 @@ def test_metrics_of_the_same_items_are_drawn_together_in_a_column():
     rng, systems = np.random.default_rng(7), []
     column = Column("both", (("tatoeba", "deu-eng", "xx-en"), ("tatoeba", "deu-eng", "en-xx")))
     for share in (0.7, 0.75):
-        there = hits(rng, 1000, share)
-        back = np.where(rng.random(1000) < 0.1, 1 - there, there)
+        there = hits(rng, 300, share)
+        back = np.where(rng.random(300) < 0.1, 1 - there, there)
         systems.append([score("deu-eng", there, metric="xx-en"), score("deu-eng", back, metric="en-xx")])
-    row = rows(versus(*systems, columns=[column]))["both"]
+    row = rows(versus(*systems, columns=[column], resamples=2000))["both"]
     means = [(one.items.astype(float) + two.items) / 2 for one, two in systems]
-    error = (means[1] - means[0]).std() / np.sqrt(1000)
+    error = (means[1] - means[0]).std() / np.sqrt(300)
     assert error_of(row.differences[0]) == pytest.approx(error, rel=0.08)
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from cases import random_vector
+from cases import by_text
 from cases_questions import lines
 from folders import write
 
@@ -66,10 +66,6 @@ def test_of_several_splits_of_the_relevance_test_is_read(tmp_path, name):
         write(place / name.format(split), lines(*rows))
         (score,) = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)["retrieval/questions-own", "deu"][:1]
         assert score.n == count
-
-
-def by_text(texts):
-    return np.array([random_vector(text) for text in texts])
 
 
 def test_metrics_are_those_of_plain_loops(tmp_path):

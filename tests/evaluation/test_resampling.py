@@ -148,7 +148,7 @@ def test_holm_by_hand():
 
 
 @given(
-    st.lists(st.fractions(0, 1, max_denominator=50), max_size=12),
+    st.lists(st.fractions(0, 1, max_denominator=50), max_size=8),
     st.sampled_from([Fraction(1, 100), Fraction(1, 20), Fraction(1, 2)]),
 )
 def test_holm_rejects_what_its_steps_reject(p_values, level):

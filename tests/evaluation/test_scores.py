@@ -131,31 +131,21 @@ def test_files_of_an_earlier_evaluation_do_not_stay(tmp_path):
     assert read_results(tmp_path)[0].items is None
 
 
-def test_a_file_by_another_name_has_no_neighbours(tmp_path):
-    write_results(tmp_path, Scores((with_items([0, 1]),), "m"))
-    write_scores(tmp_path / "other.json", [{**GOOD, "value": 0.25}])
-    assert read_results(tmp_path / "other.json") == [Score("t", "s", "m", 0.25, 3)]
-
-
 @pytest.mark.parametrize(
-    "score",
+    ("scores", "error", "message"),
     [
-        Score("t", "s", "m", float("nan"), 3),
-        Score("t", "s", "m", 0.5, 3, items=np.array([0, np.nan, 1], np.float32)),
-        with_items([1, 1, 0], details=(Detail("map", ("x",), ((float("nan"),),)),)),
+        ([Score("t", "s", "m", float("nan"), 3)], ValueError, "JSON"),
+        ([Score("t", "s", "m", 0.5, 3, items=np.array([0, np.nan, 1], np.float32))], ValueError, "t s m: .* NaN"),
+        ([with_items([1, 1, 0], details=(Detail("map", ("x",), ((float("nan"),),)),))], ValueError, "JSON"),
+        ([with_items([0, 1]), with_items([1, 1])], EvaluationError, "'t s m'"),
     ],
 )
-def test_a_value_that_cannot_be_kept_leaves_the_old_files(tmp_path, score):
+def test_scores_that_cannot_be_kept_leave_the_old_files(tmp_path, scores, error, message):
     write_results(tmp_path, Scores((with_items([0, 1]),), "old"))
-    with pytest.raises(ValueError, match=r"JSON|NaN"):
-        write_results(tmp_path, Scores((score,), "new"))
+    with pytest.raises(error, match=message):
+        write_results(tmp_path, Scores(scores, "new"))
     assert read_results(tmp_path).model == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["items.npz", "results.json"]
-
-
-def test_two_scores_of_one_name_are_refused(tmp_path):
-    with pytest.raises(EvaluationError, match="'t s m'"):
-        write_results(tmp_path, Scores((with_items([0, 1]), with_items([1, 1])), "m"))
 
 
 GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3, "unit": "fraction"}
@@ -216,6 +206,8 @@ def test_items_of_another_evaluation_are_noticed(tmp_path):
             read_results(tmp_path)
     write_scores(tmp_path / "results.json", [{**GOOD, "value": 2 / 3}])
     assert read_results(tmp_path)[0].items is not None
+    write_scores(tmp_path / "other.json", [{**GOOD, "value": 0.25}])  # a file by another name has no neighbours
+    assert read_results(tmp_path / "other.json") == [Score("t", "s", "m", 0.25, 3)]
 
 
 DETAIL = {"task": "t", "subset": "s", "metric": "m", "kind": "mistakes", "columns": ["a", "b"], "rows": [["x", 1]]}

@@ -302,13 +302,6 @@ def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not
         evaluate(by_text, [SIB], data=tmp_path)
 
 
-def test_without_english_to_learn_from_there_is_no_subset(tmp_path):
-    mldoc_data(tmp_path)
-    (tmp_path / "english.dev").unlink()
-    assert MLDOC.subsets(tmp_path) == ()
-    assert MLDOC.run(by_text, tmp_path) == []
-
-
 def probe_in_loops(train, gold, groups, test):
     """Every strength tried on the groups drawn apart, the first best one refitted on everything."""
     from sklearn.linear_model import LogisticRegression

@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 import pytest
 from cases import by_text
+from folders import numbered, tatoeba
 
 import isoglot
 from isoglot.core.errors import EvaluationError, OutputError
@@ -27,9 +28,7 @@ def translated(texts):
 
 @pytest.fixture
 def data(tmp_path):
-    for side in ("deu", "eng"):
-        (tmp_path / f"tatoeba.deu-eng.{side}").write_text(f"{side} one\n{side} two\n", encoding="utf-8")
-    return tmp_path
+    return tatoeba(tmp_path, {"deu": numbered("deu", 2)})
 
 
 @pytest.mark.parametrize(

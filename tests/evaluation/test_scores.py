@@ -62,12 +62,6 @@ def test_the_shape_is_the_agreed_one(tmp_path):
     assert len(text.splitlines()) == 6  # one score per line
 
 
-def test_results_without_settings_and_items_are_one_file(tmp_path):
-    write_results(tmp_path, Scores((Score("t", "s", "m", np.float64(0.5), np.int64(3)),), "m"))
-    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
-    assert json.loads((tmp_path / "results.json").read_text()) == {"model": "m", "scores": [GOOD]}
-
-
 cells = st.integers(0, 1) | st.floats(-4, 4, width=32)
 
 
@@ -126,8 +120,9 @@ def test_files_of_an_earlier_evaluation_do_not_stay(tmp_path):
     detail = Detail("hits", ("a",), (("b",),))
     write_results(tmp_path, Scores((with_items([0, 1], details=(detail,)),), "m"))
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "items.npz", "details.jsonl"}
-    write_results(tmp_path, Scores((Score("t", "s", "m", 0.7, 2),), "m"))
+    write_results(tmp_path, Scores((Score("t", "s", "m", np.float64(0.5), np.int64(3)),), "m"))
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+    assert json.loads((tmp_path / "results.json").read_text()) == {"model": "m", "scores": [GOOD]}
     assert read_results(tmp_path)[0].items is None
 
 

@@ -37,7 +37,6 @@ from isoglot.evaluation.tasks.sts import (
     correlations,
     judge,
     mistakes,
-    sides,
     unit,
 )
 
@@ -121,10 +120,6 @@ def test_mistakes_are_the_ten_largest_differences_of_rank():
     assert [row[4] for row in detail.rows[:5]] == [0.75, -0.75, 0.2, -0.2, 0]
     assert detail.rows[0][2:4] == (2.0, pytest.approx(0.85))
     assert len(detail.rows[0][1]) == 300
-
-
-def test_languages_of_a_subset():
-    assert [sides(name) for name in ("deu", "deu-eng", "spa-eng-4b")] == [("deu",) * 2, ("deu", "eng"), ("spa", "eng")]
 
 
 def test_english_beside_another_language_need_not_be_asked_for(tmp_path):

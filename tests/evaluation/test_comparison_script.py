@@ -3,6 +3,7 @@
 import argparse
 
 import pytest
+from folders import numbered, tatoeba
 
 from conftest import load_script
 from isoglot.core.errors import EncoderError
@@ -22,12 +23,9 @@ def script(monkeypatch):
 
 @pytest.fixture
 def data(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    for pair, words in (("kor-eng", "one two three four five"), ("deu-eng", "six seven eight nine ten")):
-        for side in pair.split("-"):
-            (folder / f"tatoeba.{pair}.{side}").write_text("".join(f"{side} {word}\n" for word in words.split()))
-    return folder
+    words = {"kor": "one two three four five", "deu": "six seven eight nine ten"}
+    pairs = {code: [(f"{code} {word}", f"eng {word}") for word in of.split()] for code, of in words.items()}
+    return tatoeba(tmp_path / "data", pairs)
 
 
 def saved(encoder, folder, sentences):
@@ -68,8 +66,7 @@ def test_a_run_keeps_what_is_there_and_writes_the_page(script, data, toy_static,
     toy_static.save(tmp_path / "other")
     script.run(words, design, lines.append)
     assert len(evaluated) == 3
-    for side in ("fra", "eng"):  # the data are others
-        (data / f"tatoeba.fra-eng.{side}").write_text(f"{side} one\n{side} two\n")
+    tatoeba(data, {"fra": numbered("fra", 2)})  # the data are others
     script.run(words, design, lines.append)
     assert len(evaluated) == 5
     words.models = "othr"

@@ -4,6 +4,7 @@ import numpy as np
 import pandas
 import pytest
 from cases import by_text
+from folders import numbered, tatoeba
 
 import isoglot
 from isoglot.core.errors import EvaluationError, OutputError
@@ -27,9 +28,7 @@ def translated(texts):
 
 @pytest.fixture
 def data(tmp_path):
-    for side in ("deu", "eng"):
-        (tmp_path / f"tatoeba.deu-eng.{side}").write_text(f"{side} one\n{side} two\n", encoding="utf-8")
-    return tmp_path
+    return tatoeba(tmp_path, {"deu": numbered("deu", 2)})
 
 
 @pytest.mark.parametrize(
@@ -173,13 +172,6 @@ def test_scores_are_saved_and_read_and_compared(data, tmp_path):
         scores.save(tmp_path / "a" / "page.html")
 
 
-def test_an_encoder_is_named_and_described(toy_static, data):
-    toy_static.name = "toy"
-    scores = isoglot.evaluate(toy_static, ["tatoeba"], data=data)
-    assert scores.model == "toy"
-    assert scores.settings.keys() >= {"encoder", "max_length", "prompt", "version"}
-
-
 def test_the_precision_is_passed_on_recorded_and_part_of_the_cache(toy_static, data, tmp_path, monkeypatch):
     asked = []
     encode = type(toy_static).encode
@@ -189,10 +181,11 @@ def test_the_precision_is_passed_on_recorded_and_part_of_the_cache(toy_static, d
         return encode(self, texts, **settings)
 
     monkeypatch.setattr(type(toy_static), "encode", recorded)
-    cache = tmp_path / "cache"
+    toy_static.name, cache = "toy", tmp_path / "cache"
     for precision, name in ((None, "float32"), ("bf16", "bfloat16")):
         scores = isoglot.evaluate(toy_static, ["tatoeba"], data=data, cache=cache, precision=precision)
-        assert scores.settings["precision"] == name
+        assert (scores.model, scores.settings["precision"]) == ("toy", name)
+        assert scores.settings.keys() >= {"encoder", "max_length", "prompt", "version"}
     assert {*asked} == {None, "bf16"}
     assert len([*cache.iterdir()]) == 2
     with pytest.raises(EvaluationError, match=r"bfloat16.*'half'"):

@@ -110,12 +110,6 @@ def test_files_of_an_earlier_evaluation_go_and_those_of_others_stay(tmp_path):
     assert set(tmp_path.rglob("*.json")) == {*theirs, first / "broken.json"}
 
 
-def test_vectors_made_elsewhere_have_a_revision_too(tmp_path):
-    for digest in ("aa" * 32, "bb" * 32):
-        paths = write_mteb(tmp_path / digest, Scores(SCORES, "made/v.npy", {"vectors": digest}))
-        assert {path.parent for path in paths} == {tmp_path / digest / "isoglot__v.npy" / digest[:16]}
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*Missing:UserWarning")
 def test_mteb_reads_the_files(mteb, tmp_path):
@@ -150,7 +144,15 @@ def test_mteb_loads_the_folder_as_its_cache(mteb, tmp_path):
     assert (meta.name, meta.max_tokens) == ("isoglot/e5", 128)
 
 
-def test_a_trained_model_is_called_by_its_run(tmp_path):
-    for model, name in (("runs/mpcl/model", "mpcl"), ("model", "model"), ("e5", "e5"), ("org/e5", "e5")):
-        paths = write_mteb(tmp_path / name / model, Scores(SCORES, model, SETTINGS))
-        assert {path.parent.parent.name for path in paths} == {f"isoglot__{name}"}
+@pytest.mark.parametrize(
+    ("model", "settings", "folder"),
+    [
+        ("runs/mpcl/model", SETTINGS, "isoglot__mpcl/0123456789abcdef"),  # a trained model is called by its run
+        ("model", {}, "isoglot__model/no_revision_available"),
+        *((name, SETTINGS, "isoglot__e5/0123456789abcdef") for name in ("e5", "org/e5")),
+        ("made/v.npy", {"vectors": "a" * 32}, f"isoglot__v.npy/{'a' * 16}"),  # vectors made elsewhere
+    ],
+)
+def test_a_model_has_a_name_and_a_revision(tmp_path, model, settings, folder):
+    paths = write_mteb(tmp_path, Scores(SCORES, model, settings))
+    assert {path.parent for path in paths} == {tmp_path / folder}

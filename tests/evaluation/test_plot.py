@@ -50,6 +50,11 @@ def test_what_is_accepted_as_texts():
     found = made(["a", "b"], languages=["fr", "kor"], labels=[0, 1]).sentences
     assert [(one.language, one.kind) for one in found] == [("fra", "0"), ("kor", "1")]
     assert {one.group for one in made(["a", "b"]).sentences} == {""}
+    groups = [Group(("a", "b"), ("eng", "deu"), extras={"label": 2.0, "span": (1.0, 2.5)})]
+    for color, kinds in (("language", ["eng", "deu"]), ("label", ["2", "2"]), ("span", ["1 2.5", "1 2.5"])):
+        assert [one.kind for one in made(groups, color=color).sentences] == kinds
+    with pytest.raises(EvaluationError, match="label, span"):
+        made(groups, color="topic")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,6 @@ def test_what_is_accepted_as_texts():
         (["a"], {"labels": ["x", "y"]}, EvaluationError),
         (["a"], {"output": "map.gif"}, EvaluationError),
         ([], {}, EvaluationError),
-        (["a"], {"color": "topic"}, EvaluationError),
         (["a"], {"limit": 0}, ValueError),
         ([("a", "b")], {"limit": 1}, EvaluationError),
     ],
@@ -123,16 +127,6 @@ def test_a_sample_is_the_beginning_of_a_random_order():
     assert choose(GROUPS).words == "60 sentences"
 
 
-def test_colours_are_languages_extras_or_labels():
-    groups = [Group(("a", "b"), ("eng", "deu"), extras={"label": 2.0, "span": (1.0, 2.5)})]
-    assert [one.kind for one in choose(groups).sentences()] == ["eng", "deu"]
-    assert [one.kind for one in choose(groups).sentences("label")] == ["2", "2"]
-    assert [one.kind for one in choose(groups).sentences("span")] == ["1 2.5", "1 2.5"]
-    assert [one.kind for one in choose(groups).sentences(labels=["x"])] == ["x", "x"]
-    with pytest.raises(EvaluationError, match="label, span"):
-        choose(groups).sentences("topic")
-
-
 @pytest.mark.parametrize("method", ["pca", "tsne"])
 def test_projections_are_framed_repeatable_and_keep_clusters(method):
     laid = project(VECTORS, method)
@@ -188,7 +182,7 @@ def test_files_are_the_same_on_rerun(tmp_path, ending):
 
 
 def test_a_notebook_shows_the_map():
-    shown = isoglot.plot(VECTORS, GROUPS, method="pca", title='"<b>')._repr_html_()
+    shown = isoglot.plot(VECTORS[:8], GROUPS[:2], method="pca", title='"<b>')._repr_html_()
     assert re.fullmatch(r'<img alt="&quot;&lt;b&gt;" src="data:image/png;base64,[\w+/=]+">', shown)
 
 

@@ -11,7 +11,7 @@ from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.sets import get_command
 
 
-def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
+def test_languages_without_data_and_english_alone_are_told_and_the_others_are_scored(tmp_path):
     tatoeba(tmp_path, {"kor": numbered("kor", 4)})
     told = []
     scores = skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"])
@@ -21,11 +21,7 @@ def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
     told.clear()
     assert skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["ja", "de"]) == []
     assert told == [f"tatoeba: {tmp_path} has no data for ja, de; {command}"]
-
-
-def test_english_alone_is_told_to_stand_beside_others(tmp_path):
-    tatoeba(tmp_path, {"kor": numbered("kor", 4)})
-    told = []
+    told.clear()  # English alone is to stand beside others
     assert skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["en"]) == []
     skipping(told, by_text, ["tatoeba"], data=tmp_path, languages=["en", "ja"])
     assert [line.partition(";")[0] for line in told] == [

@@ -2,9 +2,7 @@
 
 from itertools import permutations
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from cases import by_text, skipping
 from cases_classification import MLDOC_LABELS, mtop_data, pawsx_data, put, xnli_data
@@ -17,11 +15,10 @@ from isoglot.evaluation.base import averages
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import plan
 from isoglot.evaluation.suites import SUITES, Column, Suite, by_key, list_scores
-from isoglot.evaluation.tasks import classification, finetune
+from isoglot.evaluation.tasks import classification
 from isoglot.evaluation.tasks.classification import undersample
 from isoglot.evaluation.tasks.language_id import SETS
 from isoglot.evaluation.tasks.retrieval import LASER_112
-from isoglot.evaluation.vectors import Remembered
 
 PAIRS = ("de-en", "fr-en", "ru-en", "zh-en")
 FLORES = ("eng_Latn", "kor_Hang", "fra_Latn", "jpn_Jpan", "rus_Cyrl")
@@ -108,17 +105,6 @@ def test_a_task_gives_its_averages_where_all_subsets_are_there(tmp_path, all_of_
     lists, data = TASKS[task].lists, tmp_path if write else all_of_tatoeba
     over = {score.subset: len(score.over) for score in evaluate(by_text, [task], data=data) if score.over}
     assert over == {name: len(codes) for name, codes in lists.items()} | {"mean": max(map(len, lists.values()))}
-
-
-def test_fine_tuning_gives_its_average_over_seven_languages(tmp_path, monkeypatch):
-    codes = TASKS["paws-x/finetune"].lists["xtreme-7"]
-    pawsx_data(tmp_path, codes, pairs=4, splits=("train", "dev", "test"))
-    monkeypatch.setattr(finetune.PawsXFinetune, "_learn", lambda *_: None)
-    monkeypatch.setattr(finetune, "predict", lambda _, pairs: np.zeros(len(pairs.labels), np.int64))
-    encode = Remembered(by_text, model=SimpleNamespace(backbone=None, tokenizer=None))
-    scores = TASKS["paws-x/finetune"].run(encode, tmp_path)
-    (average,) = [score for score in scores if score.subset == "xtreme-7"]
-    assert (average.value, sorted(average.over)) == (0.5, sorted(codes))
 
 
 @pytest.mark.parametrize(

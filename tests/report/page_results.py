@@ -26,8 +26,9 @@ SIX = {
 @cache
 def declare(task):
     """Metrics by name of a task, or of those whose name begins alike."""
-    tasks = [one for name, one in TASKS.items() if name == task or (task not in TASKS and name[:4] == task[:4])]
-    return {metric.name: metric for one in tasks for metric in one.metrics}
+    names = [*TASKS]
+    alike = [task] if task in names else [name for name in names if name[:4] == task[:4]]
+    return {metric.name: metric for name in alike for metric in TASKS[name].metrics}
 
 
 def Score(task, subset, metric, *values, **fields):  # noqa: N802

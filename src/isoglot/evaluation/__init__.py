@@ -14,7 +14,7 @@ from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua
 from isoglot.evaluation.tasks.linked import Linked
 from isoglot.evaluation.tasks.questions import QUESTIONS
 from isoglot.evaluation.tasks.retrieval import Retrieval, Tatoeba
-from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL
+from isoglot.evaluation.tasks.sts import STS
 from isoglot.evaluation.tasks.xsim import XSIM
 
 _TASKS: tuple[Task, ...] = (
@@ -26,8 +26,7 @@ _TASKS: tuple[Task, ...] = (
     Linked(),
     *MINING,
     *BITEXT,
-    *ENGLISH.values(),
-    *MULTILINGUAL.values(),
+    *STS.values(),
     *ALIGNMENT,
     *CLUSTERING,
     *CLASSIFICATION,

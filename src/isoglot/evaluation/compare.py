@@ -93,6 +93,11 @@ class Difference:
         """Whether the corrected p-value is at most 0.05."""
         return self.corrected is not None and self.corrected <= LEVEL
 
+    @property
+    def mark(self) -> str:
+        """How tables mark the direction of a significant difference, after a blank."""
+        return {True: " ▲", False: " ▼", None: ""}[self.better]
+
     def words(self, unit: Unit) -> str:
         """The value and its interval as tables show them."""
         return spell(self.value, unit, sign=True) + _interval(self.interval, unit, sign=True)
@@ -166,8 +171,7 @@ class Table:
             if not row.differences:
                 cells.append(_interval(row.values[0].interval, row.unit).strip() or row.untested)
             for place, (value, difference) in enumerate(zip(row.values[1:], row.differences, strict=True)):
-                mark = " ▲" if difference.better else " ▼" if difference.better is False else ""
-                change = difference.words(row.unit) + mark * difference.significant
+                change = difference.words(row.unit) + difference.mark * difference.significant
                 cells += [spread(value, row.unit), change, p_shown(difference.corrected, row.untested)]
                 if seeds:
                     cells.append(row.p_over_seeds(place))
@@ -220,7 +224,7 @@ class Comparison:
                 f"p: two-sided paired permutation test ({tests} permutations), corrected over the subsets of a task "
                 "by Holm's method; averages are not corrected. ▲ better, ▼ worse at p ≤ 0.05."
             )
-        if any(count > 1 for count in self.seeds):
+        if max(self.seeds) > 1:
             parts.append(
                 "Values of a system with several seeds are means over them and ± is their sample standard deviation; "
                 "intervals and p are over test items only and do not cover another training. p (seeds): two-sided "
@@ -236,10 +240,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """All tables for a notebook."""
-        return tables_html(self._tables())
-
-    def _tables(self) -> Tables:
-        return Tables(self.grids(), self.method, self.left_out)
+        return tables_html(Tables(self.grids(), self.method, self.left_out))
 
     def to_markdown(self) -> str:
         """All tables as a Markdown document."""
@@ -297,9 +298,8 @@ class Comparison:
 
         title = title or make_title(self.systems, [*dict.fromkeys(table.task for table in self.tables)])
         runs = [Scores(run, name, run.settings) for name, (run, *_) in zip(self.systems, self.runs, strict=True)]
-        tables = self._tables()
-        if any(count > 1 for count in self.seeds):
-            tables = tables._replace(method=f"{self.method} The other sections show the first seed of each system.")
+        more = " The other sections show the first seed of each system." if max(self.seeds) > 1 else ""
+        tables = Tables(self.grids(), self.method + more, self.left_out)
         write_page(path, runs, seen=seen, comparison=tables, title=title)
 
 
@@ -486,13 +486,9 @@ class _Work:
         for name in shown:
             values = [[score.value for score in runs] for runs in groups[name]]
             rows.append(_row(name[1], groups[name][0][0], values, samples.get(name), average=name not in family))
-        for place in range(len(self.names) - 1):
-            p_of_rows = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
-            p_values = {at: p for at, p in p_of_rows.items() if p is not None}
-            for at, p in zip(p_values, holm([*p_values.values()]), strict=True):
-                differences = list(rows[at].differences)
-                differences[place] = replace(differences[place], corrected=p)
-                rows[at] = replace(rows[at], differences=tuple(differences))
+        differences = zip(*(row.differences for row in rows if not row.average), strict=True)
+        by_system = [iter(apply_holm(changes, [change.p for change in changes])) for changes in differences]
+        rows = [row if row.average else replace(row, differences=tuple(map(next, by_system))) for row in rows]
         return Table(task, metric, permutations, tuple(rows))
 
 
@@ -515,6 +511,11 @@ def _row(subset: str, score: Score, seeds: Sequence[Sequence[float]], samples: S
         subset, score.n, score.over, average, values, tuple(differences), score.unit, score.lower_is_better,
         untested="" if samples else "no items",
     )  # fmt: skip
+
+
+def apply_holm(changes: Sequence[Difference], p_values: Sequence[float | None]) -> tuple[Difference, ...]:
+    """The differences, corrected by Holm for the number of these p-values of theirs."""
+    return tuple(replace(change, corrected=p) for change, p in zip(changes, holm(p_values), strict=True))
 
 
 def _choose(groups: Mapping[Key, Group]) -> tuple[list[Key], set[Key]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import EvaluationError, nearest
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, Sts, rank_errors, read_pairs
+from isoglot.evaluation.tasks.sts import STS, rank_errors, read_pairs
 from isoglot.report.tables import Grid
 
 
@@ -36,16 +36,15 @@ def examples(
     The pairs are those of the first subset that all results have. Raises `EvaluationError` for another task, results
     without items of a common subset, and data that differ.
     """
-    tasks: dict[str, Sts] = {**ENGLISH, **MULTILINGUAL}
-    if task not in tasks:
-        raise EvaluationError(f"examples are shown for similarity tasks, not {task!r}; {nearest(task, tasks)}")
+    if task not in STS:
+        raise EvaluationError(f"examples are shown for similarity tasks, not {task!r}; {nearest(task, STS)}")
     items_of_runs = [[_items(scores, task) for scores in runs] for runs in (base, other)]
     common = set.intersection(*(set(items) for runs in items_of_runs for items in runs))
     if not common:
         raise EvaluationError(f"{task}: the results have no subset with items in common; evaluate again")
     subset = next(name for name in items_of_runs[0][0] if name in common)
     tables = [[items[subset] for items in runs] for runs in items_of_runs]
-    pairs = read_pairs(tasks[task], Path(data), subset)
+    pairs = read_pairs(STS[task], Path(data), subset)
     gold = tables[0][0][:, 0]
     for items in (table for runs in tables for table in runs):
         if len(items) != len(pairs) or not np.allclose(items[:, 0], np.asarray(pairs.labels, np.float32)):

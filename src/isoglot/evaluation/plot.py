@@ -87,7 +87,7 @@ def plot(
     `CorpusError` for an unknown language; `ValueError` and `TypeError` for other wrong arguments.
     """
     if output is not None:
-        _check_ending(Path(output))
+        _check_ending(output)
     _check_method(method)  # find errors before encoding
     sample = choose(_groups(texts, languages), limit=limit, seed=seed)
     sentences = sample.sentences(color, None if labels is None else [str(label) for label in labels])
@@ -119,8 +119,7 @@ class SentenceMap:
         gives the same bytes with the same versions of matplotlib and plotly and the same fonts. Raises
         `EvaluationError` for another suffix, and for .html without plotly.
         """
-        path = Path(path)
-        _check_ending(path)
+        path = _check_ending(path)
         if path.suffix.lower() == ".html":
             content = self._document()
             with atomic_write(path) as stream:
@@ -364,9 +363,10 @@ def _extra(group: Group, name: str) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) else " ".join(f"{part:g}" for part in value)
 
 
-def _check_ending(path: Path) -> None:
-    if path.suffix.lower() not in ENDINGS:
+def _check_ending(name: str | Path) -> Path:
+    if (path := Path(name)).suffix.lower() not in ENDINGS:
         raise EvaluationError(f"{path}: unknown format; use a name that ends in {', '.join(ENDINGS)}")
+    return path
 
 
 def _check_method(method: str) -> None:

@@ -87,16 +87,18 @@ def interval(values: Doubles, *, level: float = 0.95) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number, in their order (Holm 1979).
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """p-values corrected for their number, in their order (Holm 1979); None, of what was not tested, stays None.
 
     The probability that any true null hypothesis is rejected at 0.05 is at most 0.05 under any dependence: languages
     share one model, and often one English side. It is never weaker than Bonferroni's correction.
     """
-    values, order = np.asarray(p_values, np.float64), np.argsort(p_values, kind="stable")
+    values = np.array([p for p in p_values if p is not None], np.float64)
+    order = np.argsort(values, kind="stable")
     corrected = np.empty(len(values))
     corrected[order] = np.maximum.accumulate(np.minimum(1, np.arange(len(values), 0, -1) * values[order]))
-    return [float(p) for p in corrected]
+    remaining = iter(corrected.tolist())
+    return [None if p is None else next(remaining) for p in p_values]
 
 
 def _exchangeable(table: NDArray[Any], statistic: str) -> Doubles:

@@ -11,7 +11,7 @@ copies of it (`docs/data.md`). Tasks on the user's own files have none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,10 +91,13 @@ class SetTask(BaseTask):
         """
         selection = {}
         for (split, subset), source in sources(self.name, self.reads, data, merge=self.merges).items():
-            codes = {*source.part.languages} - {"eng"} or source.part.languages
-            if split == self.split and all(among(code, languages) for code in codes):
+            if self.wants(split, source.part.languages, languages):
                 selection[subset] = source
         return selection
+
+    def wants(self, split: str, codes: Collection[str], languages: Sequence[str]) -> bool:
+        """Whether it scores this split, and the languages of its texts, English only if alone, are all requested."""
+        return split == self.split and all(among(code, languages) for code in {*codes} - {"eng"} or codes)
 
 
 def list_sets(task: Task) -> tuple[str, ...]:

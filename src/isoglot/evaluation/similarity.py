@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import is_english
-from isoglot.evaluation.tasks.analysis import language_of
+from isoglot.evaluation.tasks.analysis import TRANSLATIONS, Similarity, language_of
 from isoglot.report.charts import canvas, heat_cells, image_kind, matrix, plain, save
+from isoglot.report.comparable import make_key
 
-TASK, METRIC = "similarity", "cosine/translations"
 _SIDE = 3.2  # inches of a heat map
 
 
@@ -46,10 +46,10 @@ def split_similarity(scores: Scores) -> Split:
 
     Raises `EvaluationError` without that task, and without a cosine of English and another language or of two others.
     """
-    means_over_pairs = [score for score in scores if (score.task, score.metric, score.subset) == (TASK, METRIC, "mean")]
-    details = [detail for score in means_over_pairs for detail in score.details if detail.kind == "similarity"]
+    key = Similarity.name, "mean", TRANSLATIONS.name
+    details = [one for score in scores if make_key(score) == key for one in score.details if one.kind == "similarity"]
     if not details:
-        raise EvaluationError(f"{scores.model}: has no table of similarities; evaluate it with --tasks {TASK}")
+        raise EvaluationError(f"{scores.model}: has no table of similarities; evaluate it with --tasks {key[0]}")
     codes, values = list(details[0].columns[1:]), matrix(details[0], scores.model)
     languages = np.array([language_of(code) for code in codes])
     others = np.array([not is_english(language) for language in languages])

@@ -230,8 +230,7 @@ def _all_scores(measures: Sequence[Measure], models: Models) -> Iterator[Block]:
         for grid in grids:
             rows = len(grid.rows)
             summary = f"{grid.title.removeprefix(task).strip() or 'All metrics'}, {rows} row{'s' if rows > 1 else ''}"
-            numeric = [False, *[True] * (len(grid.header) - 1)]
-            yield "fold", summary, [(grid, numeric, (), True)], rows <= _OPEN
+            yield "fold", summary, [(grid, None, (), True)], rows <= _OPEN
 
 
 # --- bars and figures ---

@@ -60,9 +60,8 @@ from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.settings import Settings, StaticSettings
 from isoglot.evaluation import TASKS, Task
-from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, Difference, compare, p_shown, spread
+from isoglot.evaluation.compare import LEVEL, REASONS, Comparison, Difference, apply_holm, compare, p_shown, spread
 from isoglot.evaluation.evaluate import evaluate
-from isoglot.evaluation.resampling import holm
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.scores import Scores, read_results, write_results
@@ -237,7 +236,7 @@ class Sweep:
             place, cells = self.comparison.systems.index(arm.name), []
             for row in table.rows:
                 change = row.differences[place - 1] if place else None
-                mark = _mark(change) if change and change.significant else ""
+                mark = change.mark if change and change.significant else ""
                 cells.append(spread(row.values[place], row.unit) + mark)
             duration = clock(self.seconds[arm.name]) if arm.name in self.seconds else NOTHING
             rows.append((arm.name, str(len(self.values[self.columns[0]][arm.name])), *cells, duration))
@@ -261,7 +260,7 @@ class Sweep:
     def _list_plain_p(self) -> list[str]:
         """A line with what only p-values that are not corrected would mark."""
         marked = [
-            f"{row.subset}: {name}{_mark(change)} {p:.3f}"
+            f"{row.subset}: {name}{change.mark} {p:.3f}"
             for row in self.comparison.tables[0].rows
             for name, change in zip(self.comparison.systems[1:], row.differences, strict=True)
             if (p := _larger_p(change)) is not None and p <= LEVEL and not change.significant
@@ -643,20 +642,11 @@ def correct(differences: Sequence[Difference]) -> tuple[Difference, ...]:
 
     An arm differs if it does over the items and over the seeds, so its p-value is the larger of the two.
     """
-    p_values = [_larger_p(change) for change in differences]
-    by_holm = iter(holm([p for p in p_values if p is not None]))
-    return tuple(
-        replace(change, corrected=None if p is None else next(by_holm))
-        for change, p in zip(differences, p_values, strict=True)
-    )
+    return apply_holm(differences, [_larger_p(change) for change in differences])
 
 
 def _larger_p(change: Difference) -> float | None:
     return max((p for p in (change.p, change.p_seeds) if p is not None), default=None)
-
-
-def _mark(change: Difference) -> str:
-    return {True: " ▲", False: " ▼", None: ""}[change.better]
 
 
 def _columns_of(scores: Sequence[Score]) -> list[Column]:

@@ -4,6 +4,7 @@ import json
 from functools import partial
 
 from cases import Case, every_metric
+from folders import write
 
 MTOP_LABELS = 11
 SIB_LABELS = ("geography", "health", "sports", "travel")
@@ -15,8 +16,7 @@ LINGUA_CODES = ("de", "en", "fr", "ko")
 
 
 def put(path, lines):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write(path, "".join(f"{line}\n" for line in lines))
 
 
 def mtop_data(folder, codes=("de", "fr"), sizes=None):

@@ -12,6 +12,7 @@ from cases_sts import STS17, export
 from folders import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_loops import dot
 
 from conftest import DATA, published
 from isoglot.core.errors import EvaluationError
@@ -45,10 +46,6 @@ def unit_in_a_loop(vector):
 
 def units(code, count):
     return [*map(unit_in_a_loop, by_language_and_meaning([f"{code} {i}" for i in range(count)]).tolist())]
-
-
-def dot(a, b):
-    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def centre(rows):

@@ -60,7 +60,7 @@ def sampled_in_loops(labels, experiments, per_label, seed):
 
 
 @settings(max_examples=30)
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=80))
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20) | st.lists(st.integers(0, 2), min_size=30, max_size=60))
 def test_sampling_equals_the_protocol_in_loops(labels):
     draws = undersample(labels)
     assert draws == sampled_in_loops(labels, 10, 8, 42)
@@ -295,18 +295,11 @@ def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not
     sib_data(tmp_path)
     (tmp_path / "annotated/kor_Hang/train.tsv").unlink()
     with pytest.raises(EvaluationError, match=r"sib-200 kor_Hang, split train: .* has no train split for kor_Hang"):
-        SIB.run(by_text, tmp_path)
+        SIB.run(by_text, tmp_path, languages=["ko"])
     for path in tmp_path.glob("annotated/*/train.tsv"):
         path.unlink()
     with pytest.raises(EvaluationError, match=r"sib-200: no data in .*; it needs files .*/train.tsv"):
         evaluate(by_text, [SIB], data=tmp_path)
-
-
-def test_without_english_to_learn_from_there_is_no_subset(tmp_path):
-    mldoc_data(tmp_path)
-    (tmp_path / "english.dev").unlink()
-    assert MLDOC.subsets(tmp_path) == ()
-    assert MLDOC.run(by_text, tmp_path) == []
 
 
 def probe_in_loops(train, gold, groups, test):

@@ -184,7 +184,8 @@ def test_vectors_alone_cannot_be_fine_tuned(tmp_path, toy_static):
 
 def test_a_transformer_that_computes_without_torch_is_fine_tuned(tmp_path, toy_transformer, monkeypatch):
     """Such as a packaged one in 8 bits: it was left out, although the task opens it for training."""
-    pawsx_data(tmp_path, splits=("train", "dev", "test"))
+    codes = PAWS_X.lists["xtreme-7"]
+    pawsx_data(tmp_path, codes, pairs=4, splits=("train", "dev", "test"))
     learnt = []
 
     def learn(self, model, *_):
@@ -196,8 +197,10 @@ def test_a_transformer_that_computes_without_torch_is_fine_tuned(tmp_path, toy_t
     model = toy_transformer()
     onnx = SimpleNamespace(trainable=lambda: model)
     tasks = [(PawsXFinetune(), ())]
-    assert [one.task for one in run_tasks(Remembered(by_text, model=onnx), tasks, data=tmp_path)] == ["paws-x/finetune"]
-    assert learnt == [model]
+    (finished,) = run_tasks(Remembered(by_text, model=onnx), tasks, data=tmp_path)
+    assert (finished.task, learnt) == ("paws-x/finetune", [model])
+    (mean,) = [score for score in finished.scores if score.subset == "xtreme-7"]
+    assert (mean.value, sorted(mean.over)) == (0.5, sorted(codes))
 
     def fail():
         raise EncoderError("no torch")

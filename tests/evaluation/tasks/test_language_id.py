@@ -6,6 +6,7 @@ from cases import by_last_word, by_text, random_vector
 from cases_classification import lingua_data, put, xnli_data
 
 from isoglot.core.errors import EvaluationError
+from isoglot.evaluation.tasks import language_id
 from isoglot.evaluation.tasks.classification import STRENGTHS
 from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua, probe
 
@@ -46,13 +47,15 @@ def test_half_of_each_language_is_learnt_from_and_the_other_tested():
 
 def test_translations_are_on_the_same_side(tmp_path):
     """Vectors of meaning alone give chance: no sentence of the test side was learnt in another language."""
-    xnli_data(tmp_path, premises=200)
+    xnli_data(tmp_path, premises=60)
     scores = LanguageId().run(lambda texts: np.array([random_vector(t.split()[-2]) for t in texts]), tmp_path)
     assert values(scores) == {"en-de-fr-hi": 0.25, "en-tr-ar-bg": 0.25, "mean": 0.25}
 
 
-def test_the_first_thousand_premises_that_differ_are_taken(tmp_path):
-    xnli_data(tmp_path, codes=("en", "tr", "ar", "bg"), premises=1010)
+def test_the_first_thousand_premises_that_differ_are_taken(tmp_path, monkeypatch):
+    assert language_id.PREMISES == 1000
+    monkeypatch.setattr(language_id, "PREMISES", 20)
+    xnli_data(tmp_path, codes=("en", "tr", "ar", "bg"), premises=25)
     asked = []
 
     def cheap(texts):
@@ -61,9 +64,9 @@ def test_the_first_thousand_premises_that_differ_are_taken(tmp_path):
 
     scores = LanguageId().run(cheap, tmp_path)
     for code in ("en", "tr", "ar", "bg"):
-        premises = [f"{code} premise test {i} {code}" for i in range(1000)]
+        premises = [f"{code} premise test {i} {code}" for i in range(20)]
         assert [text for text in asked if text.startswith(code)] == premises
-    assert {score.n for score in scores if not score.over} == {4 * 500}
+    assert {score.n for score in scores if not score.over} == {4 * 10}
 
 
 def test_a_premise_taken_for_another_language_is_a_mistake(tmp_path):

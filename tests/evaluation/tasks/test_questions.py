@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from cases import random_vector
+from cases import by_text
 from cases_questions import lines
 from folders import write
 
@@ -13,7 +13,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import function
 from isoglot.evaluation.tasks.questions import judge
-from isoglot.evaluation.vectors import Remembered, in_role
+from isoglot.evaluation.vectors import in_role
 from toys import ToyEncoder
 
 
@@ -68,10 +68,6 @@ def test_of_several_splits_of_the_relevance_test_is_read(tmp_path, name):
         assert score.n == count
 
 
-def by_text(texts):
-    return np.array([random_vector(text) for text in texts])
-
-
 def test_metrics_are_those_of_plain_loops(tmp_path):
     rng = np.random.default_rng(0)
     questions, paragraphs = [f"question {i}" for i in range(60)], [f"paragraph {i}" for i in range(90)]
@@ -123,18 +119,6 @@ def test_a_function_and_a_model_without_prompts_have_no_roles():
     assert in_role(by_text, "document") is by_text
 
 
-def test_the_task_encodes_questions_and_paragraphs_in_their_roles(tmp_path):
-    """The prompts alone tell which paragraph is found."""
-    folder_of(tmp_path, {0: {0: 1}}, questions=["b"], paragraphs=["a", "b"])
-    roles = {
-        "query": Remembered(lambda texts: np.array([[1.0, 0.0]] * len(texts))),
-        "document": Remembered(lambda texts: np.array([[text == "a", text == "b"] for text in texts], float)),
-    }
-    encode = Remembered(by_text, roles=roles)
-    scores = TASKS["retrieval/questions-own"].run(encode, tmp_path)
-    assert {score.value for score in scores} == {1.0}
-
-
 class OfAnotherLibrary:
     """Has prompts as sentence-transformers has: only its methods for roles put them."""
 
@@ -148,42 +132,33 @@ class OfAnotherLibrary:
         return by_text([text.replace("the answer to", "ask:") for text in texts])
 
 
-def test_a_model_of_another_library_has_its_own_roles(tmp_path):
+def test_a_model_of_another_library_has_its_own_roles_which_the_task_uses(tmp_path):
     paragraphs = [f"the answer to {i}" for i in range(20)]
     folder_of(tmp_path, {i: {i: 1} for i in range(20)}, questions=[*map(str, range(20))], paragraphs=paragraphs)
     scores = evaluate(OfAnotherLibrary(), ["retrieval/questions-own"], data=tmp_path)
     assert {score.value for score in scores} == {1.0}
 
 
-def test_questions_without_a_relevant_paragraph_are_left_out(tmp_path):
-    folder_of(tmp_path, {0: {0: 1}, 1: {1: 0}}, questions=["a", "b", "c"], paragraphs=["a", "b"])
+def test_questions_without_a_relevant_paragraph_are_left_out_and_mistakes_name_it(tmp_path):
+    folder_of(tmp_path, {0: {1: 1}, 1: {1: 0}}, questions=["a", "b", "c"], paragraphs=["a", "b"])
     scores = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
     assert {score.n for score in scores if not score.over} == {1}
+    (detail,) = scores[0].details
+    assert [row[:3] for row in detail.rows] == [("a", "b", "a")]  # what was expected and what was found
 
 
 @pytest.mark.parametrize(
-    ("gold", "message"),
+    ("gold", "missing", "message"),
     [
-        ({0: {7: 1}}, "test.tsv:2: there is no paragraph 'd7'"),
-        ({5: {0: 1}}, "test.tsv:2: there is no question 'q5'"),
-        ({0: {0: 0}}, "no question has a relevant paragraph"),
+        ({0: {7: 1}}, "", "test.tsv:2: there is no paragraph 'd7'"),
+        ({5: {0: 1}}, "", "test.tsv:2: there is no question 'q5'"),
+        ({0: {0: 0}}, "", "no question has a relevant paragraph"),
+        ({0: {0: 1}}, "corpus.jsonl", "retrieval/questions-own: .*deu.* has no corpus.jsonl"),
     ],
 )
-def test_relevance_that_cannot_be_used_is_an_error(tmp_path, gold, message):
+def test_relevance_that_cannot_be_used_and_a_missing_file_are_errors(tmp_path, gold, missing, message):
     folder_of(tmp_path, gold, questions=["a"], paragraphs=["a", "b"])
+    if missing:
+        (tmp_path / "questions" / "deu" / missing).unlink()
     with pytest.raises(EvaluationError, match=message):
         evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
-
-
-def test_a_missing_file_of_three_is_an_error(tmp_path):
-    folder_of(tmp_path, {0: {0: 1}}, questions=["a"], paragraphs=["a", "b"])
-    (tmp_path / "questions" / "deu" / "corpus.jsonl").unlink()
-    with pytest.raises(EvaluationError, match=r"retrieval/questions-own: .*deu.* has no corpus.jsonl"):
-        evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
-
-
-def test_worst_mistakes_name_the_relevant_paragraph_and_the_one_found(tmp_path):
-    folder_of(tmp_path, {0: {1: 1}}, questions=["a"], paragraphs=["a", "b"])
-    score = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)[0]
-    (detail,) = score.details
-    assert detail.rows[0][:3] == ("a", "b", "a")

@@ -114,20 +114,22 @@ def test_mistakes_are_told_with_both_sentences_worst_first(tmp_path):
     assert scores["accuracy/mean"].details == ()
 
 
-def test_a_broken_file_of_groups_is_told_by_the_task_and_the_line(tmp_path):
-    write(tmp_path / "retrieval.tsv", "deu\teng\neins\tone\nzwei\n")
-    for task in ("retrieval", "similarity", "map", "centroids"):
-        with pytest.raises(EvaluationError, match=rf"^{task}: .*retrieval.tsv:3: "):
-            evaluate(by_text, [task], data=tmp_path)
-
-
-def test_advice_on_a_blank_line_can_be_followed_without_a_recipe(tmp_path):
-    write(tmp_path / "retrieval/deu.txt", "eins\n\n")
-    write(tmp_path / "retrieval/eng.txt", "one\ntwo\n")
-    with pytest.raises(
-        EvaluationError, match=r"deu.txt:2: is empty; remove the line from all .* \(a source of a recipe"
-    ):
-        evaluate(by_text, ["retrieval"], data=tmp_path)
+@pytest.mark.parametrize("task", ["retrieval", "similarity", "map", "centroids"])
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"retrieval.tsv": "deu\teng\neins\tone\nzwei\n"}, "retrieval.tsv:3: "),
+        (  # the advice can be followed without a recipe
+            {"retrieval/deu.txt": "eins\n\n", "retrieval/eng.txt": "one\ntwo\n"},
+            r"deu.txt:2: is empty; remove the line from all .* \(a source of a recipe",
+        ),
+    ],
+)
+def test_a_broken_file_of_groups_is_told_by_the_task_and_the_line(tmp_path, task, files, message):
+    for name, content in files.items():
+        write(tmp_path / name, content)
+    with pytest.raises(EvaluationError, match=f"^{task}: .*{message}"):
+        evaluate(by_text, [task], data=tmp_path)
 
 
 PO = 'msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "a"\nmsgstr ""\n\nmsgid "one"\nmsgstr "{}"\n'

@@ -29,20 +29,18 @@ from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.sts import (
-    ENGLISH,
     EXTENDED_10,
     MPCL_17,
     MTEB_11,
-    MULTILINGUAL,
+    STS,
     TRACKS_5,
     correlations,
     judge,
     mistakes,
-    sides,
     unit,
 )
 
-SEVENTEEN = MULTILINGUAL["sts17"]
+SEVENTEEN = STS["sts17"]
 
 
 def score(items, kind):
@@ -124,14 +122,10 @@ def test_mistakes_are_the_ten_largest_differences_of_rank():
     assert len(detail.rows[0][1]) == 300
 
 
-def test_languages_of_a_subset():
-    assert [sides(name) for name in ("deu", "deu-eng", "spa-eng-4b")] == [("deu",) * 2, ("deu", "eng"), ("spa", "eng")]
-
-
 def test_english_beside_another_language_need_not_be_asked_for(tmp_path):
     for name in ("en", "de-en", "de-fr", "zh", "zh-en"):
         write(tmp_path / f"sts/a.{name}.tsv", "sentence1\tsentence2\tscore\n")
-    chosen = partial(MULTILINGUAL["sts"].subsets, tmp_path)
+    chosen = partial(STS["sts"].subsets, tmp_path)
     assert chosen() == ("deu-eng", "deu-fra", "eng", "zho", "zho-eng")
     assert chosen(languages=["de"]) == ("deu-eng",)
     assert chosen(languages=["en"]) == ("eng",)
@@ -146,7 +140,7 @@ def values(scores):
 def test_a_run_puts_corpora_together_as_the_loop_does(tmp_path):
     english("sts13", 90)(tmp_path)
     semeval(tmp_path / "STS/STS13-en-test", rows("FNWN", 11), "FNWN")
-    scores = ENGLISH["sts13"].run(by_text, tmp_path)
+    scores = STS["sts13"].run(by_text, tmp_path)
     single, sizes, together = [], [], []
     for corpus in CORPORA["sts13"]:
         table = rows(corpus, 11 if corpus == "FNWN" else 30)
@@ -167,7 +161,7 @@ def test_a_run_puts_corpora_together_as_the_loop_does(tmp_path):
 @pytest.mark.parametrize("task", ["sts-b", "sts-b/dev", "sick-r"])
 def test_a_set_of_one_corpus_has_one_value_in_all_three_ways(tmp_path, task):
     {"sts-b": stsb("test"), "sts-b/dev": stsb("dev"), "sick-r": sick}[task](tmp_path)
-    found = values(ENGLISH[task].run(by_text, tmp_path))
+    found = values(STS[task].run(by_text, tmp_path))
     assert tuple(found) == WAYS
     for kind in ("spearman", "pearson"):
         assert len({found[f"{kind}/{way}"] for way in ("all", "wmean", "mean")}) == 1
@@ -176,19 +170,19 @@ def test_a_set_of_one_corpus_has_one_value_in_all_three_ways(tmp_path, task):
 @pytest.mark.parametrize("name", ["sts12-sts", "STS12", "datasets--mteb--sts12-sts/snapshots/a0d5"])
 def test_the_copy_of_mteb_does_not_tell_corpora_so_only_all_is_given(tmp_path, name):
     export(tmp_path / name, rows("b", 30))
-    found = values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))
+    found = values(STS["sts12"].run(cosine_of_gold, tmp_path))
     assert found == {"spearman/all": pytest.approx(1), "pearson/all": pytest.approx(1)}
     english("sts12", 100)(tmp_path)
-    assert tuple(values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))) == WAYS
+    assert tuple(values(STS["sts12"].run(cosine_of_gold, tmp_path))) == WAYS
 
 
 def test_what_mteb_has_of_stsb_and_sick_is_another_task(tmp_path):
     export(tmp_path / "STSBenchmark", rows("b", 30))
     export(tmp_path / "SICK-R", rows("s", 30, (1, 5)))
-    assert [name for name, one in ENGLISH.items() if one.subsets(tmp_path)] == ["sts-b/mteb", "sick-r/mteb"]
+    assert [name for name, one in STS.items() if one.subsets(tmp_path)] == ["sts-b/mteb", "sick-r/mteb"]
     export(tmp_path / "SICK-R", rows("s", 30, (0, 5)))
     with pytest.raises(EvaluationError, match=r"sick-r/mteb eng: .*test.jsonl:1: the score 0.0 is not a number"):
-        ENGLISH["sick-r/mteb"].run(by_text, tmp_path)
+        STS["sick-r/mteb"].run(by_text, tmp_path)
 
 
 def test_pairs_without_gold_take_no_part(tmp_path):
@@ -196,14 +190,14 @@ def test_pairs_without_gold_take_no_part(tmp_path):
     labelled = rows("FNWN", 10)
     table = [row for kept in labelled for row in (("nobody", "judged this", None), kept)]
     semeval(tmp_path / "STS/STS13-en-test", table, "FNWN")
-    first, *_ = ENGLISH["sts13"].run(cosine_of_gold, tmp_path)
+    first, *_ = STS["sts13"].run(cosine_of_gold, tmp_path)
     assert (first.value, first.n) == (pytest.approx(1), 30)
     assert first.items[:10, 0] == pytest.approx([row[2] for row in labelled])
 
 
 def test_english_is_asked_for_by_any_code_and_nothing_else_is(tmp_path):
     stsb("test")(tmp_path)
-    task = ENGLISH["sts-b"]
+    task = STS["sts-b"]
     assert task.subsets(tmp_path, languages=["en"]) == task.subsets(tmp_path) == ("eng",)
     assert task.subsets(tmp_path, languages=["de"]) == ()
     assert task.run(by_text, tmp_path, languages=["de"]) == []
@@ -304,7 +298,7 @@ def test_sentence_1_is_of_the_language_named_first_in_an_export(tmp_path):
 
 def test_sts22_averages_17_of_18(tmp_path):
     sts22(tmp_path)
-    task = MULTILINGUAL["sts22"]
+    task = STS["sts22"]
     assert len(task.subsets(tmp_path)) == 18
     assert task.subsets(tmp_path, languages=["zh"]) == ("zho", "zho-eng")
     scores = task.run(by_text, tmp_path)
@@ -317,20 +311,20 @@ def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path, empty):
     sts22(tmp_path / "one", empty=empty)
     sts22(tmp_path / "two")
     with pytest.raises(EvaluationError, match=r"^sts22 spa: .*es/test.jsonl:4: sentence1 .* is empty.*sts22/v1"):
-        MULTILINGUAL["sts22"].run(by_text, tmp_path / "one")
+        STS["sts22"].run(by_text, tmp_path / "one")
     with pytest.raises(EvaluationError, match=r"^sts22/v1 eng: .*: no text of .*; evaluate it as sts22$"):
-        MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "two")
-    scores = MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "one", languages=["de"])
+        STS["sts22/v1"].run(by_text, tmp_path / "two")
+    scores = STS["sts22/v1"].run(by_text, tmp_path / "one", languages=["de"])
     assert {score.n for score in scores if not score.over} == {PAIRS}
 
 
 def test_revisions_of_sts22_may_lie_side_by_side(tmp_path):
     sts22(tmp_path, "STS22", empty="", names=STS22[:4])
     sts22(tmp_path, "STS22.v2", names=STS22[:3])
-    assert MULTILINGUAL["sts22"].subsets(tmp_path) == ("eng", "deu", "spa")
-    assert MULTILINGUAL["sts22/v1"].subsets(tmp_path) == ("eng", "deu", "spa", "pol")
+    assert STS["sts22"].subsets(tmp_path) == ("eng", "deu", "spa")
+    assert STS["sts22/v1"].subsets(tmp_path) == ("eng", "deu", "spa", "pol")
     for task in ("sts22", "sts22/v1"):
-        assert MULTILINGUAL[task].run(cosine_of_gold, tmp_path)[0].value == pytest.approx(1)
+        assert STS[task].run(cosine_of_gold, tmp_path)[0].value == pytest.approx(1)
 
 
 def test_tables_of_ones_own(tmp_path):
@@ -339,7 +333,7 @@ def test_tables_of_ones_own(tmp_path):
     pairs = "english a\tfrench a\t1\nenglish b\tfrench b\t2\n"
     write(tmp_path / "sts.en-fr.tsv.gz", f"sentence1\tsentence2\tscore\n{pairs}")
     write(tmp_path / "sts/README.md", "not a table")
-    task = MULTILINGUAL["sts"]
+    task = STS["sts"]
     assert task.subsets(tmp_path) == ("deu", "deu-kor", "fra-eng", "und")
     assert task.subsets(tmp_path, languages=["fr"]) == ("fra-eng",)
     scores = task.run(by_text, tmp_path)
@@ -355,9 +349,9 @@ def test_translations_of_stsb_are_read_from_the_copy_of_mteb(tmp_path):
         export(tmp_path / "stsb_multi_mt" / code, rows(code, 30), field="similarity_score")
         export(tmp_path / "stsb_multi_mt" / code, rows(code, 20), field="similarity_score", split="dev")
     for name, count in (("sts-b-multi", 30), ("sts-b-multi/dev", 20)):
-        scores = [one for one in MULTILINGUAL[name].run(cosine_of_gold, tmp_path) if not one.over]
+        scores = [one for one in STS[name].run(cosine_of_gold, tmp_path) if not one.over]
         assert [(one.subset, one.n) for one in scores[::2]] == [("deu", count), ("zho", count)]
         assert [one.value for one in scores[::2]] == pytest.approx([1, 1])
     for revision in ("aa", "bb"):  # of which neither is asked: Japanese, too, is looked for in the one copy
         export(tmp_path / "datasets--mteb--stsb_multi_mt/snapshots" / revision / "ja", rows("ja", 30))
-    assert MULTILINGUAL["sts-b-multi"].subsets(tmp_path) == ("deu", "zho")
+    assert STS["sts-b-multi"].subsets(tmp_path) == ("deu", "zho")

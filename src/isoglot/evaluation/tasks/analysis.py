@@ -213,13 +213,18 @@ def vectors(encode: Encode, groups: Sequence[Translations], *, task: str) -> dic
     return tables
 
 
-def square(languages: Sequence[str], values: Mapping[tuple[str, ...], float], *, same: float) -> Detail:
-    """A table of all languages against all; a pair without a value is an empty cell, `same` stands in the diagonal."""
+def square(
+    languages: Sequence[str], values: Mapping[tuple[str, ...], float], *, same: float, names: Sequence[str]
+) -> Detail:
+    """A table of all languages against all, its rows called by the `names`.
+
+    A pair without a value is an empty cell, `same` stands in the diagonal.
+    """
 
     def cell(a: str, b: str) -> str | float:
         return same if a == b else values.get((a, b), values.get((b, a), ""))
 
-    rows = tuple((a, *(cell(a, b) for b in languages)) for a in languages)
+    rows = tuple((name, *(cell(a, b) for b in languages)) for name, a in zip(names, languages, strict=True))
     return Detail("similarity", ("language", *languages), rows)
 
 
@@ -328,7 +333,8 @@ class OfGroups(BaseTask):
         metric, same = self.table
         by_subset = {score.subset: score for score in scores if score.metric == metric.name}
         values = {subsets[name].languages: score.value for name, score in by_subset.items() if name in subsets}
-        table = square(codes(next(iter(subsets.values())).groups), values, same=same)
+        languages = codes(next(iter(subsets.values())).groups)
+        table = square(languages, values, same=same, names=languages)
         return [replace(score, details=(table,)) if score is by_subset.get("mean") else score for score in scores]
 
 
@@ -350,7 +356,10 @@ class Similarity(OfGroups):
         groups, languages, places = subset
         same = [np.einsum("nd,nd->n", a, b) for a, b in combinations(subset.sides(tables), 2)]
         if len(languages) > 2:
-            example = _example(groups[places[0]], languages, [float(cosines[0]) for cosines in same])
+            first = (float(cosines[0]) for cosines in same)
+            values: dict[tuple[str, ...], float] = dict(zip(combinations(languages, 2), first, strict=True))
+            names = [f"{code}: {groups[places[0]].sentences[code][0]}" for code in languages]
+            example = square(languages, values, same=1.0, names=names)  # the matrix of one group
             yield LEAST.mean_of(self.name, name, np.min(same, axis=0), details=(example,))
             yield SPREAD.mean_of(self.name, name, np.std(same, axis=0))
             return
@@ -360,16 +369,6 @@ class Similarity(OfGroups):
         sums = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same[0]
         for metric, items in ((TRANSLATIONS, same[0]), (CONTRAST, same[0] - sums / (2 * (len(a) - 1)))):
             yield metric.mean_of(self.name, name, items, item_set=item_set)
-
-
-def _example(group: Translations, languages: Sequence[str], cosines: Sequence[float]) -> Detail:
-    """The matrix of one group; its rows are named by its sentences."""
-    values: dict[tuple[str, ...], float] = dict(zip(combinations(languages, 2), cosines, strict=True))
-    table = square(languages, values, same=1.0)
-    rows = tuple(
-        (f"{code}: {group.sentences[code][0]}", *row[1:]) for code, row in zip(languages, table.rows, strict=True)
-    )
-    return replace(table, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import numpy as np
 from isoglot.core.errors import EvaluationError
 from isoglot.data.sets.normal import Rows
 from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import SetTask, Source, among, sources
+from isoglot.evaluation.sets import SetTask, Source, sources
 from isoglot.evaluation.tasks.retrieval import cosine_mistakes
 from isoglot.evaluation.vectors import embed_rows, in_role
 from isoglot.search.best import Floats, Ids
@@ -59,8 +59,7 @@ class Questions(SetTask):
         subsets: dict[str, dict[str, Source]] = {}
         for (split, name), source in sources(self.name, self.reads, data).items():
             subset, _, kind = name.rpartition(".")
-            codes = {*subset.split("-")} - {"eng"} or {"eng"}  # as of other pairs, English need not be requested
-            if split == self.split and all(among(code, languages) for code in codes):
+            if self.wants(split, subset.split("-"), languages):
                 subsets.setdefault(subset, {})[kind] = source
         return subsets
 

@@ -203,7 +203,7 @@ class EnglishSts(Sts):
         return ()
 
 
-ENGLISH: dict[str, EnglishSts] = {
+STS: dict[str, Sts] = {
     task.name: task
     for task in (
         *(
@@ -216,12 +216,6 @@ ENGLISH: dict[str, EnglishSts] = {
         EnglishSts("sick-r", ("senteval-en",), splits=("sick-r-test",)),
         EnglishSts("sick-r/dev", ("senteval-en",), splits=("sick-r-dev",)),
         EnglishSts("sick-r/mteb", ("sickr-sts",), splits=("test",)),
-    )
-}
-
-MULTILINGUAL: dict[str, Sts] = {
-    task.name: task
-    for task in (
         Sts("sts17", STS17_SETS, {"tracks-5": TRACKS_5, "extended-10": EXTENDED_10, "mteb-11": MTEB_11}),
         Sts("sts22", ("sts22-crosslingual-sts",), {"mpcl-17": MPCL_17}),
         Sts("sts22/v1", ("STS22",), {"mpcl-17": MPCL_17}),

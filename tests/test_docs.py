@@ -35,7 +35,7 @@ FENCE = re.compile(
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#[^)\s]*)?\)")
 OPERATORS = "|&;<>"
 SLOW = {  # pages whose Python opens a large model, trains, draws or evaluates
-    *("README.md", "docs/evaluate.md", "docs/plot.md", "docs/train.md"),
+    *("README.md", "docs/encode.md", "docs/evaluate.md", "docs/plot.md", "docs/train.md"),
     *("docs/models/isoglot-base.md", "docs/models/isoglot-small.md"),
 }
 

@@ -13,7 +13,7 @@ from test_documents import write_docx
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
-from isoglot.core.errors import CorpusError, EncoderError, EvaluationError, IsoglotError, OutputError
+from isoglot.core.errors import CorpusError, EncoderError, EvaluationError, IsoglotError, OutputError, SearchError
 from isoglot.encoders import StaticEncoder
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.scores import Scores, write_results
@@ -102,6 +102,7 @@ WRONG = [
     ("models get nosuch", IsoglotError, "nosuch"),
     ("serve nosuch", IsoglotError, "not found"),
     ("serve m --effort 3", IsoglotError, "not an index"),
+    ("serve m --port 0 --allow-origin example.org", SearchError, r"serve: 'example\.org' "),
     ("recipe show nosuch", IsoglotError, "neither a file nor a packaged recipe"),
 ]  # fmt: skip
 

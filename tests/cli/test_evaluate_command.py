@@ -30,7 +30,10 @@ def evaluate(data, *tasks):
     evaluate_verb(output=data / "scores", data=data, function="cases:by_text", tasks=",".join(tasks))
 
 
-def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
+def test_a_broken_file_loses_the_scores_of_no_earlier_task(data, capsys):
+    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3"):
+        evaluate(data, "retrieval", "tatoeba")
+    assert not (data / "scores").exists()
     with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3: a cell too many"):
         evaluate(data, "tatoeba", "retrieval", "similarity")
     assert list(read_results(data / "scores")) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
@@ -74,12 +77,6 @@ def test_a_copy_that_cannot_be_told_names_the_task(data, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "tatoeba (1 subsets" in shown
     assert "2 revisions of the set" in shown
-
-
-def test_without_a_finished_task_nothing_is_written(data):
-    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3"):
-        evaluate(data, "retrieval", "tatoeba")
-    assert not (data / "scores").exists()
 
 
 def test_a_cache_that_cannot_be_written_to_is_told_before_anything_is_encoded(data):

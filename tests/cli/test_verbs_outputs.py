@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command_line import invoke, locked_elsewhere
+from command_line import RECIPE, invoke, locked_elsewhere
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
@@ -21,16 +21,6 @@ from isoglot.encoders import StaticEncoder, load
 from isoglot.model import layout
 
 SOURCE = Path(__file__).parents[2] / "src"
-RECIPE = """
-name = "own"
-steps = 1
-encoder = { kind = "static", model = "m" }
-optimizer = { lr = 0.1 }
-[[streams]]
-sources = [{ reader = "tsv", path = "p.tsv" }]
-batching = { size = 4 }
-objectives = [{ name = "info_nce" }]
-"""
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib
-import io
 import re
 import shutil
 import subprocess
 import sys
-import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -47,15 +46,29 @@ NAMES = {module_name(path): path for path in MODULES}
 
 
 @cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements in a module or statement, at any depth: an eighth of the time of all its nodes."""
+    for part in (
+        part for name in ("body", "orelse", "handlers", "finalbody", "cases") for part in getattr(node, name, ())
+    ):
+        yield part
+        yield from statements(part)
+
+
+@cache
 def imports(path: Path, *, types: bool = False) -> set[str]:
     """The modules that one imports anywhere, inside functions too; inside `if TYPE_CHECKING:` if `types`."""
     names = set[str]()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    tests = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
-    blocks = [node for node in tests if ast.unparse(node.test) == "TYPE_CHECKING" and not types]
-    for_types = {id(inner) for block in blocks for statement in block.body for inner in ast.walk(statement)}
-    for node in ast.walk(tree):
-        if id(node) in for_types:
+    found = [*statements(parse(path))]
+    blocks = [node for node in found if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for_types = [statement for block in blocks for statement in block.body if not types]
+    left_out = {inner for statement in for_types for inner in (statement, *statements(statement))}
+    for node in found:
+        if node in left_out:
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
             inner_names = {f"{node.module}.{alias.name}" for alias in node.names}
@@ -185,7 +198,7 @@ def test_the_wording_of_docs_help_and_errors_is_plain():
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*/*.md")]
     history = {"results.md", "log.md", "CHANGELOG.md"}
     texts = {path: path.read_text(encoding="utf-8") for path in pages if path.name not in history}
-    texts |= {path: strings(ast.parse(path.read_text(encoding="utf-8"))) for path in MODULES}
+    texts |= {path: strings(parse(path)) for path in MODULES}
     assert {str(path.relative_to(ROOT)): found for path, text in texts.items() if (found := wording(text))} == {}
     assert wording("'x' is no folder, one a line") == [
         "'is no folder': write is not a ...",
@@ -209,10 +222,8 @@ def test_the_path_of_a_newcomer_stays_short():
         file = SOURCE / Path(*name.split(".")).with_suffix(".py")
         if name in path or name in ASIDE or name.startswith(ASIDE_PACKAGES) or not file.is_file():
             continue
-        lines = file.read_text(encoding="utf-8")
-        path[name] = lines.count("\n")
-        statements = ast.parse(lines).body  # not those of functions, nor those for types alone
-        for node in statements:
+        path[name] = file.read_text(encoding="utf-8").count("\n")
+        for node in parse(file).body:  # not the statements of functions, nor those for types alone
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("isoglot"):
                 names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
             else:
@@ -225,21 +236,17 @@ def test_the_path_of_a_newcomer_stays_short():
 
 
 def count_code(path: Path) -> int:
-    """Lines of code: without docstrings, comments and blank lines."""
-    text = path.read_text(encoding="utf-8")
-    strings = set[int]()
-    for node in ast.walk(ast.parse(text)):
+    """Lines of code: without docstrings, comments and blank lines, which are left out of longer strings too."""
+    tree, lines = parse(path), path.read_text(encoding="utf-8").split("\n")
+    code = {number for number, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")}
+    docstrings = set[int]()
+    for node in [tree, *statements(tree)]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             value = first.value if isinstance(first, ast.Expr) else None
             if first and isinstance(value, ast.Constant) and isinstance(value.value, str):
-                strings |= {*range(first.lineno, (first.end_lineno or first.lineno) + 1)}
-    empty = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-    lines = set[int]()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in empty:
-            lines |= {*range(token.start[0], token.end[0] + 1)}
-    return len(lines - strings)
+                docstrings |= {*range(first.lineno, (first.end_lineno or first.lineno) + 1)}
+    return len(code - docstrings)
 
 
 def test_no_package_grows_without_a_reason():

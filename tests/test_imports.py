@@ -78,7 +78,7 @@ def test_searching_imports_neither_training_nor_the_tables_of_languages(folder):
     assert not modules & {"langcodes", "isoglot.training.settings", *(f"isoglot.encoders.{name}" for name in unused)}
 
 
-@pytest.mark.parametrize("words", ["--help", "--version", "train --help", "recipe list --help"])
+@pytest.mark.parametrize("words", ["--help", "--version", pytest.param("train --help", marks=pytest.mark.slow)])
 def test_help_and_version_import_nothing_heavy(folder, words):
     done, modules = run(folder, words)
     assert done.returncode == 0, done.stderr

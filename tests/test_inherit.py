@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from isoglot.core.errors import RecipeError
-from isoglot.training.recipe import DEEPEST, PACKAGED, load, merge, names, parse, show, text, tomllib
+from isoglot.training.recipe import DEEPEST, PACKAGED, load, merge, names, parse, show, text
 
 BASE = """
 # What all of them share.
@@ -174,14 +174,6 @@ def test_bases_that_lead_nowhere_are_one_error_with_the_files(folder, files, nam
     with pytest.raises(RecipeError) as caught:
         load(folder / "mine.toml")
     assert all(word in str(caught.value) for word in named)
-
-
-@pytest.mark.parametrize("name", [*names()])
-def test_what_is_shown_is_the_whole_recipe(name):
-    shown = tomllib.loads(show(name))
-    assert not {"extends", "variants"} & set(shown)
-    assert parse(shown, folder=load(name).folder) == load(name)
-    assert show(name).startswith("# ")
 
 
 def test_what_is_shown_begins_with_the_comments_of_its_files(folder):

@@ -25,30 +25,24 @@ def streams(recipe):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_what_it_is_and_names_tasks_that_exist_and_no_machine(name):
-    recipe = recipes.load(name)
+def test_all_that_it_names_exists_and_takes_its_options_and_it_is_shown_whole(name, tmp_path):
+    recipe, shown = recipes.load(name), recipes.show(name)
+    assert shown.startswith("# ")
+    whole = recipes.tomllib.loads(shown)
+    assert not {"extends", "variants"} & set(whole)
+    assert recipes.parse(whole, folder=recipe.folder) == recipe
     assert recipes.describe(name) == recipe.description
     assert recipe.description
     assert recipes.text(name).startswith("# ")
     assert {evaluation.task for evaluation in recipe.evaluation} <= set(TASKS)
     data = recipes.text(name)
     assert not any(word in data for word in ("/home", "/" + "work/", "/" + "root/", "http"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_its_readers_take_their_options(name, tmp_path):
-    recipe = recipes.load(name)
     for stream in streams(recipe):
         corpus_of(recipe, stream)  # names that tell the sources apart
         for source in stream.sources:
             READERS.check(source.reader, source.options)
             with pytest.raises(CorpusError, match=MISSING):
                 next(read(source.reader, tmp_path / "nothing" / "here", **source.options))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_its_objectives_take_their_options(name):
-    for stream in streams(recipes.load(name)):
         for objective in stream.objectives:
             objectives.OBJECTIVES.check(objective.name, objective.options)
             options = {key: value for key, value in objective.options.items() if key not in FILES}

@@ -86,6 +86,7 @@ VERBS = {
     "plot": ("plot", "model", "a.eng", "-o", "map.html", "--layout", "pca"),
     "models": ("models", "list"),
     "tasks": ("tasks",),
+    "recipes": ("recipe", "list"),
 }
 
 
@@ -97,10 +98,6 @@ def test_a_verb(without_torch, model, words):
 
 def test_a_folder_that_is_no_model_asks_for_no_torch(without_torch):
     assert "not a model folder" in without_torch("-c", "import isoglot; isoglot.load('site')", fails=True)
-
-
-def test_recipes_are_listed(without_torch):
-    assert "demo/pairs" in without_torch("-m", "isoglot", "recipe", "list")
 
 
 @pytest.mark.slow

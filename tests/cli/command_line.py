@@ -13,6 +13,18 @@ from typer.testing import CliRunner
 from isoglot.cli.signatures import expand_options
 from isoglot.data.files import exclusive
 
+# One step of a static model in the folder `m`, on p.tsv.
+RECIPE = """
+name = "own"
+steps = 1
+encoder = { kind = "static", model = "m" }
+optimizer = { lr = 0.1 }
+[[streams]]
+sources = [{ reader = "tsv", path = "p.tsv" }]
+batching = { size = 4 }
+objectives = [{ name = "info_nce" }]
+"""
+
 
 @contextmanager
 def locked_elsewhere(path: str | Path) -> Iterator[None]:

@@ -20,7 +20,7 @@ from isoglot import scale
 from isoglot.cli.encode import encode
 from isoglot.cli.index import index
 from isoglot.cli.pairs import mine as command
-from isoglot.core.errors import IsoglotError, SearchError
+from isoglot.core.errors import SearchError
 from isoglot.encoders import StaticEncoder
 from isoglot.index import table as tables
 from isoglot.mining import pipeline as cluster
@@ -92,10 +92,6 @@ def test_an_index_made_in_pieces_is_that_of_the_plain_command(project, here):
     assert here == [("auto", 1, 0.5)]
     assert "60 sentences added; 60 in the index (flat)" in err
     assert Path("pieces/vectors.npy").read_bytes() == Path("plain/vectors.npy").read_bytes()
-    with pytest.raises(IsoglotError, match="need --ray"):
-        run("index", "model", "eng=a.eng", "-o", "pieces", "--cores", 2)
-    with pytest.raises(SearchError, match="--device"):
-        run("index", "model", "eng=a.eng", "-o", "pieces", "--ray", "auto", "--device", "cpu")
 
 
 def test_merged_shards_are_the_index_of_the_plain_command(project, monkeypatch):

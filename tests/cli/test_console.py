@@ -42,28 +42,18 @@ def test_on_a_terminal_there_is_a_bar_with_speed_and_time_left(clock):
     assert "50 of 100 texts, 25/s, ETA 0:02" in re.sub(r"\x1b[^m]*m", "", out.getvalue())
 
 
-def test_elsewhere_a_line_is_printed_now_and_then_and_speed_is_of_this_run(clock, capsys):
+@pytest.mark.parametrize(
+    ("events", "line"),
+    [  # seconds, done and total; 50 steps were done before, and a smaller count begins a new piece of work
+        ([(0, 50, 100), (4, 60, 100), (6, 80, 100), (8, 90, 100)], "80 of 100 steps, 5/s, ETA 0:04"),
+        ([(0, 30, 30), (100, 0, 60), (101, 40, 60), (106, 60, 60)], "60 of 60 steps, 10/s"),
+    ],
+)
+def test_elsewhere_a_line_is_printed_now_and_then_and_speed_is_of_this_run(clock, capsys, events, line):
     with console.Progress("walking", unit="steps") as progress:
-        progress(50, 100)  # done before
-        clock[0] = 4.0
-        progress(60, 100)
-        clock[0] = 6.0
-        progress(80, 100)
-        clock[0] = 8.0
-        progress(90, 100)
-    assert capsys.readouterr().err == "walking: 80 of 100 steps, 5/s, ETA 0:04\n"
-
-
-def test_a_smaller_count_begins_a_new_piece_of_work(clock, capsys):
-    with console.Progress("encoding") as progress:
-        progress(30, 30)
-        clock[0] = 100.0
-        progress(0, 60)
-        clock[0] = 101.0
-        progress(40, 60)
-        clock[0] = 106.0
-        progress(60, 60)
-    assert "60 of 60 texts, 10/s\n" in capsys.readouterr().err
+        for clock[0], done, total in events:
+            progress(done, total)
+    assert capsys.readouterr().err.splitlines()[-1] == f"walking: {line}"
 
 
 def test_bytes_are_megabytes_and_a_total_may_be_unknown():

@@ -13,7 +13,7 @@ from test_documents import write_docx
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
-from isoglot.core.errors import CorpusError, EncoderError, EvaluationError, IsoglotError, OutputError
+from isoglot.core.errors import CorpusError, EncoderError, EvaluationError, IsoglotError, OutputError, SearchError
 from isoglot.encoders import StaticEncoder
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.scores import Scores, write_results
@@ -66,7 +66,9 @@ WRONG = [
     ("negatives m three.tsv -o out.jsonl", CorpusError, "group 1 has 3 sentences"),
     ("negatives m one.tsv -o out.jsonl", CorpusError, "group 1 has 1 sentences"),
     ("negatives m pairs.tsv --leakage a.eng -o out.jsonl", CorpusError, "no pairs are left"),
-    ("index m a.eng -o out --shard 1/2 --device cpu", IsoglotError, "remove --device"),
+    *((f"index m a.eng -o out {words} --device cpu", SearchError, "remove --device")
+      for words in ("--shard 1/2", "--ray auto")),
+    ("index m a.eng -o out --cores 2", IsoglotError, "need --ray"),
     ("index m - -o out --shard 1/2", IsoglotError, "reads the sentences twice"),
     *((f"index {words} -o out", IsoglotError, f"index: {reason}.*; remove {option}") for words, reason, option in [
         ("m a.eng --merge", "--merge takes", r"\[MODEL\] FILE"),
@@ -92,6 +94,7 @@ WRONG = [
     ("evaluate --function math:pi --data . --tasks tatoeba -o out", IsoglotError, "^--function math:pi: .*float"),
     ("evaluate --vectors x.npy --data . --tasks tatoeba -o out", IsoglotError, "--vectors and --texts"),
     ("evaluate --function json:loads --cache c --data . -o out", IsoglotError, "a cache needs an encoder"),
+    ("evaluate --function json:loads --cache a.eng/deep --data . -o out", OutputError, r"a\.eng is not a folder"),
     ("evaluate --function json:loads --prompt x --data . -o out", EvaluationError, "^--prompt is for a MODEL"),
     ("evaluate --function json:loads --max-length 7 --data . -o out", EvaluationError, "^--max-length is for a MODEL"),
     (f"{COMPARE} r nosuch", EvaluationError, "nosuch: cannot be read"),
@@ -102,6 +105,7 @@ WRONG = [
     ("models get nosuch", IsoglotError, "nosuch"),
     ("serve nosuch", IsoglotError, "not found"),
     ("serve m --effort 3", IsoglotError, "not an index"),
+    ("serve m --port 0 --allow-origin example.org", SearchError, r"serve: 'example\.org' "),
     ("recipe show nosuch", IsoglotError, "neither a file nor a packaged recipe"),
 ]  # fmt: skip
 

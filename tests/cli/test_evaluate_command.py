@@ -9,7 +9,7 @@ from command_line import as_function
 import isoglot
 from isoglot.cli import evaluation as verb
 from isoglot.cli.evaluation import tasks as show_list
-from isoglot.core.errors import EvaluationError, OutputError
+from isoglot.core.errors import EvaluationError
 from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.sts import Sts
 
@@ -30,7 +30,10 @@ def evaluate(data, *tasks):
     evaluate_verb(output=data / "scores", data=data, function="cases:by_text", tasks=",".join(tasks))
 
 
-def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
+def test_a_broken_file_loses_the_scores_of_no_earlier_task(data, capsys):
+    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3"):
+        evaluate(data, "retrieval", "tatoeba")
+    assert not (data / "scores").exists()
     with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3: a cell too many"):
         evaluate(data, "tatoeba", "retrieval", "similarity")
     assert list(read_results(data / "scores")) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
@@ -74,18 +77,6 @@ def test_a_copy_that_cannot_be_told_names_the_task(data, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "tatoeba (1 subsets" in shown
     assert "2 revisions of the set" in shown
-
-
-def test_without_a_finished_task_nothing_is_written(data):
-    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3"):
-        evaluate(data, "retrieval", "tatoeba")
-    assert not (data / "scores").exists()
-
-
-def test_a_cache_that_cannot_be_written_to_is_told_before_anything_is_encoded(data):
-    (data / "file").write_text("")
-    with pytest.raises(OutputError, match="file is not a folder"):
-        evaluate_verb(output=data / "new", cache=data / "file/deep", data=data, function="cases:by_text")
 
 
 def test_results_are_written_though_the_page_fails(data, monkeypatch):

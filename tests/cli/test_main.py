@@ -14,6 +14,8 @@ from test_loop import RECIPE, write_corpus
 import isoglot
 from isoglot.cli.main import app, main, make_completion
 
+SLOW = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
@@ -198,8 +200,8 @@ def test_the_version_is_shown_without_torch_too(monkeypatch, capsys):
     assert "torch not installed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-@pytest.mark.parametrize("words", ["--version", pytest.param("recipe list", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("closed", [">&- 2>&- <&-", *(pytest.param(one, marks=SLOW) for one in (">&-", "2>&-", "<&-"))])
+@pytest.mark.parametrize("words", ["--version", pytest.param("recipe list", marks=SLOW)])
 def test_a_stream_that_the_caller_has_closed_is_no_error(closed, words):
     command = f"'{sys.executable}' -m isoglot {words} {closed}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)

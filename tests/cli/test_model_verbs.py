@@ -90,6 +90,7 @@ def test_convert_changes_the_weights_and_back(project):
     assert (load("small").encode(SENTENCES) == load("full").encode(SENTENCES)).all()
 
 
+@pytest.mark.slow
 def test_a_model_is_exported_as_onnx_and_comes_back(project):
     pytest.importorskip("onnx", reason="needs the extra `onnx`")
     build_transformer().save("transformer")

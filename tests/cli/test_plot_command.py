@@ -1,15 +1,12 @@
 """`isoglot plot` as a function: which files are understood, languages, labels, samples, files written."""
 
-import inspect
 from xml.etree import ElementTree
 
 import pytest
 from command_line import as_function
 
 from isoglot.cli.evaluation import plot as plot_verb
-from isoglot.cli.signatures import expand_options
 from isoglot.data.readers.files import read_files
-from isoglot.evaluation.plot import LIMIT
 
 plot = as_function(plot_verb)
 
@@ -89,7 +86,3 @@ def test_labels_and_extras_colour(folder):
     (folder / "a.jsonl").write_text('{"eng": "x", "deu": "y", "topic": 3}\n', encoding="utf-8")
     run("model", [folder / "a.jsonl"], folder / "b.svg", method="pca", color="topic")
     assert "3" in words(folder / "b.svg")
-
-
-def test_the_limit_is_the_one_of_the_report():
-    assert inspect.signature(expand_options(plot_verb)).parameters["limit"].default == LIMIT == 2000

@@ -11,7 +11,7 @@ import pytest
 import typer
 from command_line import as_function, runner
 
-from isoglot.cli import models, pairs, signatures, training, wikipedia
+from isoglot.cli import evaluation, models, pairs, signatures, training, wikipedia
 from isoglot.cli.signatures import Of, expand_options
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import IsoglotError
@@ -137,7 +137,10 @@ def test_an_error_about_an_argument_names_the_option(source):
         as_function(verb)(Path("x"), flag=True, size=3.0, names=["a"])
 
 
-@pytest.mark.parametrize("verb", [pairs.mine, training.sweep, models.trim, pairs.filter, wikipedia.wikipedia])
+VERBS = [pairs.mine, training.sweep, models.trim, pairs.filter, wikipedia.wikipedia, evaluation.plot]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_options_are_those_of_the_imported_functions(verb):
     """What is read from the source equals what Python makes of it."""
     for one in inspect.signature(verb, eval_str=True).parameters.values():

@@ -8,7 +8,7 @@ import click
 import hostile_world
 import numpy as np
 import pytest
-from hostile_world import VERBS, Standing, commands, verb_of
+from hostile_world import VERBS, Standing, commands, having, verb_of
 
 from damage import EXTREMES, damage
 
@@ -183,16 +183,21 @@ def test_every_verb_is_here():
     assert {verb_of(verb.words) for verb in VERBS.values()} == set(commands())
 
 
-@pytest.mark.parametrize("name", VERBS)
+WITH_JSON = [verb.words for verb in having("--json").values()]  # test_output.py makes these calls too
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (VERBS[name].words in WITH_JSON)) for name in VERBS]
+)
 def test_the_calls_are_valid(standing, name):
     standing.renew()
     done = standing.call(VERBS[name].words.split())
     assert done.code == 0, done.err
 
 
-@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 60), marks=pytest.mark.slow)], ids=["once", "often"])
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERBS)
-def test_no_traceback_and_no_lost_byte(standing, name, seeds):
-    for seed in seeds:
+def test_no_traceback_and_no_lost_byte(standing, name):
+    for seed in range(60):
         words, did, found = outcome(standing, name, str(seed))
         assert not found, f"{name}, {seed}: {did}: isoglot {' '.join(words)!r}: {found}"

@@ -8,6 +8,7 @@ import json
 import shutil
 
 import pytest
+from command_line import RECIPE
 from hostile_world import commands
 from typer.testing import CliRunner
 
@@ -71,21 +72,6 @@ NOTHING_TO_COMPARE = {
     "data check", "data get", "data list", "data report", "demo", "models get", "models list", "recipe check",
     "recipe list", "recipe show", "search", "serve", "tasks",
 }  # fmt: skip
-RECIPE = """
-name = "own"
-steps = 1
-[encoder]
-kind = "static"
-model = "m"
-[[streams]]
-sources = [{reader = "tsv", path = "p.tsv"}]
-batching = {size = 4}
-objectives = [{name = "info_nce"}]
-[optimizer]
-lr = 0.1
-[evaluation]
-data = "d/tatoeba-laser"
-"""
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +84,11 @@ def example(tmp_path_factory):
     quoted = "".join(json.dumps(sentence) + "\n" for sentence in SENTENCES)
     pairs = "".join(json.dumps({"texts": [one, one[::-1]], "langs": ["eng", "deu"]}) + "\n" for one in SENTENCES)
     raw = {f"d/tatoeba-laser/tatoeba.deu-eng.{code}": "one\n" for code in ("deu", "eng")}
+    own = f'{RECIPE}[evaluation]\ndata = "d/tatoeba-laser"\n'
     manifest = json.dumps({"set": "tatoeba-laser", "importer": 1, "parts": []})
     files = {
         "a.eng": text, "x.de-en.scores": text, "t.jsonl": quoted, "u.jsonl": quoted, "p.jsonl": pairs, "k.jsonl": pairs,
-        "p.tsv": "eng\tdeu\na\tb\n", "own.toml": RECIPE, "v.npy": text, "dump.xml": text, "w/dump.xml": text,
+        "p.tsv": "eng\tdeu\na\tb\n", "own.toml": own, "v.npy": text, "dump.xml": text, "w/dump.xml": text,
         "w/entities.tsv": "Q1\t9\tone\n", "w/entity_vectors.npy": text, "w/entity_vectors.json": text,
         "q/sweep.md": "eng\tdeu\na\tb\n", "q/sweep.json": '{"arms": [], "values": {}}',
         "q/log.jsonl": pairs, "r/items.npz": text,

@@ -28,20 +28,16 @@ def open_terminal(monkeypatch):
     return opened
 
 
-def test_a_long_work_on_a_terminal_has_a_bar(open_terminal, monkeypatch):
+def test_a_long_work_on_a_terminal_has_a_bar_and_a_short_one_none(open_terminal, monkeypatch):
     terminal = open_terminal()
+    with bar("encoding") as tick:
+        tick(3, 7)
+    assert terminal.getvalue() == ""
     monkeypatch.setattr(progress, "LONG", 0.0)
     with bar("encoding") as tick:
         tick(3, 7)
     assert "encoding" in terminal.getvalue()
     assert "3 of 7" in terminal.getvalue()
-
-
-def test_a_short_work_has_none(open_terminal):
-    terminal = open_terminal()
-    with bar("encoding") as tick:
-        tick(3, 7)
-    assert terminal.getvalue() == ""
 
 
 def test_without_a_terminal_there_is_no_callback_to_call(monkeypatch):

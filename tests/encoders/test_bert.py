@@ -7,8 +7,6 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch._dynamo.utils import counters
-from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from conftest import SENTENCES
 from isoglot.core.errors import EncoderError
@@ -194,6 +192,8 @@ def test_saved_models_open_as_ours_and_half_precision_does_not(toy_transformer, 
 
 
 def test_distances_have_the_buckets_of_transformers():
+    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
+
     places = torch.arange(300)
     expected = MPNetEncoder.relative_position_bucket(places[None] - places[:, None])
     assert torch.equal(bert._buckets(300, torch.device("cpu")), expected)
@@ -202,6 +202,8 @@ def test_distances_have_the_buckets_of_transformers():
 @pytest.mark.slow
 def test_compiled_layers_have_few_graphs_and_give_the_same(toy_transformer, tmp_path, monkeypatch):
     """Graphs are those of padded and whole chunks with and without gradient, for all layers, shapes and copies."""
+    from torch._dynamo.utils import counters  # takes two seconds
+
     toy_transformer().save(tmp_path)
     models = [load(tmp_path, dropout=0.0, compile=compiled) for compiled in (False, True)]
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from transformers import BertModel  # noqa: F401 - imported before the tests replace torch.accelerator
 
 import isoglot
 from conftest import SENTENCES
@@ -21,6 +20,7 @@ PAIRS = list(zip(SENTENCES[:4], SENTENCES[4:8], strict=True))
 @pytest.fixture
 def accelerator(monkeypatch):
     """Makes PyTorch report accelerators of a kind; returns the function that does."""
+    from transformers import BertModel  # noqa: F401 - must not be imported with a replaced torch.accelerator
 
     def present(kind, count=2, current=0):
         fake = SimpleNamespace(

@@ -7,6 +7,7 @@ import threading
 import tracemalloc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from queue import SimpleQueue
 from threading import Barrier
 from types import SimpleNamespace
@@ -26,7 +27,13 @@ from isoglot.encoders.towers import Towers
 from isoglot.model import encode, engine
 from isoglot.model.engine import distinct, plan, windows
 
-ENCODER = build_transformer(pooling="mean", prompt="")
+
+@cache
+def mean_encoder():
+    """A transformer with mean pooling; made at the first call, since transformers takes three seconds to import."""
+    return build_transformer(pooling="mean", prompt="")
+
+
 STATIC = StaticEncoder.create(build_tokenizer(), 8, seed=1)
 
 
@@ -46,7 +53,7 @@ ODD = [
 @given(st.lists(st.one_of(st.text(max_size=60), st.sampled_from(ODD)), max_size=8), st.integers(1, 200))
 def test_a_row_does_not_depend_on_its_company(texts, budget):
     texts = [*texts, *SENTENCES]
-    for encoder in (ENCODER, STATIC):
+    for encoder in (mean_encoder(), STATIC):
         vectors = encode(encoder, texts, batch_tokens=budget, normalize_embeddings=False)
         assert np.isfinite(vectors).all()
         np.testing.assert_allclose(vectors[:9], one_by_one(encoder, texts[:9]), atol=1e-6)
@@ -54,17 +61,17 @@ def test_a_row_does_not_depend_on_its_company(texts, budget):
 
 def test_no_text_and_a_single_text(tmp_path):
     for empty in ([], (), iter([])):
-        assert encode(ENCODER, empty).shape == (0, ENCODER.dim)
-    mapped = encode(ENCODER, [], output=tmp_path / "rows.npy", dtype=np.float16, truncate_dim=3)
+        assert encode(mean_encoder(), empty).shape == (0, mean_encoder().dim)
+    mapped = encode(mean_encoder(), [], output=tmp_path / "rows.npy", dtype=np.float16, truncate_dim=3)
     assert (mapped.shape, mapped.dtype) == ((0, 3), np.float16)
-    single = encode(ENCODER, SENTENCES[0])
-    assert single.shape == (ENCODER.dim,)
-    np.testing.assert_allclose(single, encode(ENCODER, SENTENCES)[0], atol=1e-6)
+    single = encode(mean_encoder(), SENTENCES[0])
+    assert single.shape == (mean_encoder().dim,)
+    np.testing.assert_allclose(single, encode(mean_encoder(), SENTENCES)[0], atol=1e-6)
 
 
 def test_truncate_then_normalize():
-    plain = encode(ENCODER, SENTENCES)
-    short = encode(ENCODER, SENTENCES, truncate_dim=5, normalize_embeddings=True, dtype=np.float16)
+    plain = encode(mean_encoder(), SENTENCES)
+    short = encode(mean_encoder(), SENTENCES, truncate_dim=5, normalize_embeddings=True, dtype=np.float16)
     assert short.dtype == np.float16
     expected = plain[:, :5] / np.linalg.norm(plain[:, :5], axis=1, keepdims=True)
     np.testing.assert_allclose(short, expected, atol=1e-3)
@@ -89,7 +96,9 @@ def test_prompt_replaces_the_encoders_own_and_is_put_back(toy_transformer):
 
 def test_progress_counts_distinct_sentences_and_that_of_a_stream_has_no_total(small_windows):
     seen = []
-    encode(ENCODER, ["a", "bb", "a", "ccc"], batch_tokens=1, progress=lambda done, total: seen.append((done, total)))
+    encode(
+        mean_encoder(), ["a", "bb", "a", "ccc"], batch_tokens=1, progress=lambda done, total: seen.append((done, total))
+    )
     assert seen == [(1, 3), (2, 3), (3, 3)]
     encode(STATIC, iter("abcde"), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (5, None)
@@ -113,7 +122,7 @@ def test_progress_counts_distinct_sentences_and_that_of_a_stream_has_no_total(sm
 )
 def test_what_is_wrong_is_named(encoder, texts, options, error, message, small_windows):
     with pytest.raises(error, match=message):
-        encode(STATIC if encoder == "static" else ENCODER, texts, **options)
+        encode(STATIC if encoder == "static" else mean_encoder(), texts, **options)
 
 
 def test_a_vector_that_is_not_finite_is_an_error(toy_static):
@@ -129,9 +138,9 @@ def small_windows(monkeypatch):
     monkeypatch.setattr(engine, "STATIC_WINDOW", 3)
 
 
-@pytest.mark.parametrize("encoder", [ENCODER, STATIC])
+@pytest.mark.parametrize("encoder", [mean_encoder, lambda: STATIC], ids=["transformer", "static"])
 def test_a_stream_a_list_and_a_file_agree(encoder, tmp_path, small_windows):
-    texts = [*SENTENCES, "", SENTENCES[0], *SENTENCES[3:6]]
+    encoder, texts = encoder(), [*SENTENCES, "", SENTENCES[0], *SENTENCES[3:6]]
     whole = np.concatenate([encode(encoder, [text]) for text in texts])
     np.testing.assert_allclose(encode(encoder, texts), whole, atol=1e-6)
     np.testing.assert_allclose(encode(encoder, iter(texts)), whole, atol=1e-6)
@@ -145,7 +154,7 @@ def test_a_stream_a_list_and_a_file_agree(encoder, tmp_path, small_windows):
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     (tmp_path / "rows.npy").write_bytes(b"old")
     with pytest.raises(TypeError, match="text 1 is 7"):
-        encode(ENCODER, ["a", 7], output=tmp_path / "rows.npy")
+        encode(mean_encoder(), ["a", 7], output=tmp_path / "rows.npy")
     assert (tmp_path / "rows.npy").read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.npy"]
 
@@ -223,16 +232,16 @@ def test_bytes_that_are_no_text_and_a_million_characters():
     random = np.random.default_rng(0)
     noise = [random.integers(0, 256, 200, dtype=np.uint8).tobytes().decode("utf-8", "surrogateescape") for _ in "abcd"]
     long = ["ab " * 333_333, "字" * 1_000_000, "\0" * 1_000_000, "\U0001f600" * 250_000]
-    for encoder in (ENCODER, STATIC):
+    for encoder in (mean_encoder(), STATIC):
         rows = encode(encoder, iter([*noise, *long, *SENTENCES]))
         assert np.isfinite(rows).all()
         np.testing.assert_allclose(rows[8:], encode(encoder, SENTENCES), atol=1e-6)
 
 
 def test_a_plan_is_complete():
-    made = plan(ENCODER, truncate_dim=4, normalize_embeddings=True, dtype="float16")
+    made = plan(mean_encoder(), truncate_dim=4, normalize_embeddings=True, dtype="float16")
     assert (made.width, made.unit, made.dtype, made.budget, made.precision) == (4, True, "<f2", 512, "float32")
-    assert plan(ENCODER, devices=[torch.device("cuda:0")]).budget == engine.DEVICE_TOKENS
+    assert plan(mean_encoder(), devices=[torch.device("cuda:0")]).budget == engine.DEVICE_TOKENS
 
 
 TEXTS = [f"{sentence} {number}" for number in range(8) for sentence in SENTENCES]
@@ -316,12 +325,12 @@ def test_threads_are_what_they_were_afterwards(threads, fails):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoder", "asked"),
-    [(ENCODER, {"workers": 2}), (ENCODER, {"workers": 2, "precision": "bf16", "truncate_dim": 5}),
-     (STATIC, {"workers": ["cpu"]})],
+    [(mean_encoder, {"workers": 2}), (mean_encoder, {"workers": 2, "precision": "bf16", "truncate_dim": 5}),
+     (lambda: STATIC, {"workers": ["cpu"]})],
     ids=["plain", "settings", "static"],
 )  # fmt: skip
 def test_processes_give_the_very_same_rows(encoder, asked, small_windows):
-    texts = [*SENTENCES, "", SENTENCES[0]]
+    encoder, texts = encoder(), [*SENTENCES, "", SENTENCES[0]]
     expected = encode(encoder, texts, **{**asked, "workers": 1})
     np.testing.assert_array_equal(encode(encoder, iter(texts), **asked), expected)
 
@@ -388,7 +397,7 @@ def test_a_worker_selects_its_device_before_it_moves_the_encoder_there(place, th
     select = SimpleNamespace(set_device_index=lambda device: encoder.calls.append(("select", device)))
     monkeypatch.setattr(torch, "accelerator", select)
     with pytest.raises(SystemExit):
-        engine._serve(encoder, plan(ENCODER), place, Handed(0), SimpleQueue())
+        engine._serve(encoder, plan(mean_encoder()), place, Handed(0), SimpleQueue())
     device = torch.device(place)
     assert encoder.calls == [("select", device), ("to", device)][place == "cpu" :]
 

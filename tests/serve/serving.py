@@ -16,6 +16,7 @@ pytest.importorskip("uvicorn")
 from conftest import build_tokenizer
 from isoglot.encoders import StaticEncoder
 from isoglot.serve import Limits, Server, create_app, embeddings
+from isoglot.serve.embeddings import encode
 
 SERVE = "import sys; from isoglot.cli.main import app; app(['serve', sys.argv[1], '--port', '0'])"
 
@@ -44,21 +45,31 @@ def limited(encoder, **limits):
     return started(create_app(encoder=encoder, limits=Limits(**limits)), **limits)
 
 
-@contextmanager
-def held(monkeypatch):
-    """The encoder works while the first event is set; the second one is set once it has something to do."""
-    goes, has_work, real = threading.Event(), threading.Event(), embeddings.encode
+class Slow:
+    """Encodes, and needs two milliseconds for each text, or as long as `hold` is not set.
 
-    def wait(*arguments):
-        has_work.set()
-        assert goes.wait(120)
-        return real(*arguments)
+    `has_work` is set once there is something to do; `seen` counts the texts that were encoded.
+    """
 
-    monkeypatch.setattr(embeddings, "encode", wait)
-    try:
-        yield goes, has_work
-    finally:
-        goes.set()
+    def __init__(self):
+        self.hold, self.has_work, self.seen = threading.Event(), threading.Event(), 0
+        self.hold.set()
+
+    def __call__(self, encoder, texts):
+        self.has_work.set()
+        assert self.hold.wait(120)
+        self.seen += len(texts)
+        time.sleep(0.002 * len(texts))
+        return encode(encoder, texts)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """What encodes, as a `Slow`."""
+    encoding = Slow()
+    monkeypatch.setattr(embeddings, "encode", encoding)
+    yield encoding
+    encoding.hold.set()
 
 
 def until(is_so):

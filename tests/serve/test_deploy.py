@@ -19,11 +19,11 @@ from types import SimpleNamespace
 
 import pytest
 import serving
-from serving import ask, held, limited
+from serving import ask, limited
 
 from isoglot.serve import Limits, create_app
 
-encoder = serving.encoder
+encoder, slow = serving.encoder, serving.slow
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy").iterdir())
 yaml = pytest.importorskip("yaml")
@@ -149,15 +149,16 @@ def test_what_is_copied_is_not_ignored():
         assert {f"!{name}" for name in line.split()} <= set(kept)
 
 
-def test_a_full_server_is_healthy_and_not_ready(encoder, monkeypatch):
+def test_a_full_server_is_healthy_and_not_ready(encoder, slow):
     """Healthy to the container, which would restart it."""
-    with held(monkeypatch) as (goes, has_work), limited(encoder, requests=1) as server:
+    slow.hold.clear()
+    with limited(encoder, requests=1) as server:
         asking = threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", {"input": "cat"}))
         asking.start()
-        assert has_work.wait(30)
+        assert slow.has_work.wait(30)
         assert ask(server, "GET", "/ready")[0] == 503
         assert check(server.port) == 0
-        goes.set()
+        slow.hold.set()
         asking.join()
         assert ask(server, "GET", "/ready")[0] == 200
     assert check(server.port) != 0  # stopped

@@ -263,13 +263,6 @@ def test_hosts_and_origins_can_be_allowed(index, encoder):
             create_app(index, encoder, allow_origins=[wrong])
 
 
-def test_the_verb_names_a_wrong_origin(folder):
-    from isoglot.cli.index import serve as run
-
-    with pytest.raises(SearchError, match=r"serve: 'example\.org' "):
-        run(folder, port=0, bounds={}, allow_origin=["example.org"])
-
-
 def test_the_real_client_is_content(server, encoder):
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=f"{server.url}v1", api_key="none", max_retries=0)

@@ -20,10 +20,9 @@ from serving import SERVE, ask, connect, limited, raw, received, started, until
 from index_folder import make_index
 from isoglot.index import Index, SearchError
 from isoglot.serve import Limits, Server, create_app, embeddings
-from isoglot.serve.embeddings import encode
 
 HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n"
-encoder = serving.encoder
+encoder, slow = serving.encoder, serving.slow
 
 
 @pytest.fixture(scope="module")
@@ -232,27 +231,6 @@ def test_random_bytes_on_the_wire(server, data, start):
     with connect(server) as connection:
         connection.sendall(start + data)
     assert ask(server, "GET", "/v1/models")[0] == 200
-
-
-class Slow:
-    """Encodes, and needs two milliseconds for each text, or as long as `hold` is not set."""
-
-    def __init__(self):
-        self.hold, self.seen = threading.Event(), 0
-        self.hold.set()
-
-    def __call__(self, encoder, texts):
-        assert self.hold.wait(30)
-        self.seen += len(texts)
-        time.sleep(0.002 * len(texts))
-        return encode(encoder, texts)
-
-
-@pytest.fixture
-def slow(monkeypatch):
-    found = Slow()
-    monkeypatch.setattr(embeddings, "encode", found)
-    return found
 
 
 @pytest.mark.slow

@@ -17,13 +17,7 @@ from isoglot.model import encode
 from isoglot.serve import create_app, embeddings
 
 SECRET = "a text that nobody may log"
-encoder = serving.encoder
-
-
-@pytest.fixture
-def held(monkeypatch):
-    with serving.held(monkeypatch) as events:
-        yield events
+encoder, slow = serving.encoder, serving.slow
 
 
 def metrics_of(server, **headers):
@@ -110,12 +104,13 @@ def test_similarities_are_cosines(encoder):
             assert ask(server, "POST", "/similarity", wrong)[0] == 400
 
 
-def test_a_request_that_takes_too_long_is_dropped(encoder, held):
+def test_a_request_that_takes_too_long_is_dropped(encoder, slow):
+    slow.hold.clear()
     with limited(encoder, work=0.2) as server:
         status, _, body = ask(server, "POST", "/v1/embeddings", {"input": "cat"})
         assert status == 504
         assert "0.2 seconds" in json.loads(body)["error"]["message"]
-        held[0].set()
+        slow.hold.set()
         time.sleep(0.1)
         assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
 
@@ -172,15 +167,16 @@ def test_a_request_that_is_cut_off_when_the_server_stops_is_answered_without_a_t
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
-def test_a_request_under_way_is_answered_when_the_server_stops(encoder, held):
+def test_a_request_under_way_is_answered_when_the_server_stops(encoder, slow):
     found = []
+    slow.hold.clear()
     with started(create_app(encoder=encoder), grace=30) as server:
         asking = threading.Thread(target=lambda: found.append(ask(server, "POST", "/v1/embeddings", {"input": "cat"})))
         asking.start()
-        assert held[1].wait(30)
+        assert slow.has_work.wait(30)
         server.should_exit = True
         time.sleep(0.3)
-        held[0].set()
+        slow.hold.set()
         asking.join(30)
     assert found[0][0] == 200
 

@@ -13,28 +13,13 @@ from serving import SERVE
 
 from index_folder import LINES, make_index
 
-HITS = [
-    {
-        "score": 0.9,
-        "percent": 97.4,
-        "count": 1,
-        "id": "x" * 200,
-        "text": "<img src=x onerror=alert(1)>" + "w" * 300,
-        "language": "eng",
-        "tag": "en",
-    },
-    {
-        "score": 0.5,
-        "percent": 40,
-        "count": 3,
-        "id": "b",
-        "text": LINES["ara"][0],
-        "language": "ara",
-        "tag": "ar",
-        "translation": {"text": "<b>Query</b> of a cat", "language": "eng", "tag": "en"},
-    },
-    {"score": -0.5, "percent": 0, "count": 1, "id": "c", "text": LINES["tha"][0], "language": "und", "tag": None},
+FIELDS = ("score", "percent", "count", "id", "text", "language", "tag", "translation")
+ROWS = [
+    (0.9, 97.4, 1, "x" * 200, "<img src=x onerror=alert(1)>" + "w" * 300, "eng", "en", None),
+    (0.5, 40, 3, "b", LINES["ara"][0], "ara", "ar", {"text": "<b>Query</b> of a cat", "language": "eng", "tag": "en"}),
+    (-0.5, 0, 1, "c", LINES["tha"][0], "und", None, None),
 ]
+HITS = [dict(zip(FIELDS, row, strict=True)) for row in ROWS]
 ABOUT = {"model": "m" * 80, "sentences": 3, "kind": "flat", "languages": [{"code": "ara", "tag": "ar", "sentences": 1}]}
 # Instead of the server: answers, and a walk with the keyboard once the answer is there.
 PROBE = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -64,7 +64,7 @@ def evaluate(
         say(f"model: {model}")
     check_folder(output, inputs=[vectors, texts])  # before the model is opened
     plan(split(tasks), languages=languages)  # unknown tasks too
-    subject = open_subject(model, function, vectors, texts, precision=settings.get("precision"), **opening)
+    subject = _open_subject(model, function, vectors, texts, {"precision": settings.get("precision")} | opening)
     if "cache" in settings:
         on_interrupt("run the same command again to resume; the vectors in --cache are kept")
     with Progress("encoding") as progress:
@@ -80,17 +80,10 @@ def evaluate(
     say(f"wrote {output / 'page.html'} and results.json")
 
 
-def open_subject(
-    model: str | None,
-    function: str | None = None,
-    vectors: Path | None = None,
-    texts: Path | None = None,
-    *,
-    device: str = "auto",
-    precision: str | None = None,
-    **settings: Any,
+def _open_subject(
+    model: str | None, function: str | None, vectors: Path | None, texts: Path | None, opening: Settings
 ) -> Model | Encode:
-    """The system to evaluate: a model with its settings, a Python function, or vectors with their texts.
+    """The system to evaluate: a model, opened with these settings, a Python function, or vectors with their texts.
 
     Raises `EvaluationError` unless exactly one is specified.
     """
@@ -101,9 +94,9 @@ def open_subject(
     if (texts is None) != (vectors is None):
         raise EvaluationError("--vectors and --texts belong together: line i of the texts is the text of row i")
     if model is not None:
-        return options.open_encoder(model, device=device, precision=precision, **settings)
-    for option, value in {"precision": precision, **settings}.items():
-        if value is not None:
+        return options.open_encoder(model, **opening)
+    for option, value in opening.items():
+        if option != "device" and value is not None:
             flag = f"--{option.replace('_', '-')}"
             raise EvaluationError(f"{flag} is for a MODEL; it does not change vectors or functions, so remove it")
     if vectors is not None and texts is not None:

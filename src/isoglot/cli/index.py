@@ -316,9 +316,6 @@ def serve(
         say("stopped")
 
 
-ONNX = "onnx"
-
-
 def export(
     source: Annotated[str, typer.Argument(metavar="INDEX|MODEL")],
     *,
@@ -333,10 +330,10 @@ def export(
     form    output format: `FORMATS` (parquet with vectors); default: by the name, jsonl for stdout. Of a model: onnx
     words   word table in ONNX: int4, int8 or float32; default: int4
     """
-    if form == ONNX:
+    if form == "onnx":
         from isoglot.cli.models import convert
 
-        convert(source, output=output, weights=ONNX, words=words)
+        convert(source, output=output, weights="onnx", words=words)
         return
     from isoglot.data.formats import SUFFIXES
     from isoglot.index import Index

@@ -40,22 +40,6 @@ _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 _Class = TypeVar("_Class", bound=type)
 
-# What an annotation takes, in words and as a test. NumPy's numbers are numbers too, and a bool is not.
-_KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
-    NoneType: ("None", lambda value: value is None),
-    bool: ("True or False", lambda value: type(value).__name__ in ("bool", "bool_")),
-    int: ("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool)),
-    float: ("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)),
-    str: ("a string", lambda value: isinstance(value, str)),
-    Path: ("a path", lambda value: isinstance(value, Path)),
-    Mapping: ("a dict", lambda value: isinstance(value, Mapping)),
-    Callable: ("a function", callable),
-    "array": ("an array of numbers", lambda value: _is_array(value)),
-    Sequence: ("a list", lambda value: _is_several(value)),
-    Collection: ("a list", lambda value: _is_several(value)),
-    Iterable: ("a list", lambda value: _is_several(value)),
-}
-_DEPTH = 3  # lists of rows of values
 _LISTS = (Sequence, Collection, Iterable)
 _CONTAINERS = {list: Sequence, tuple: Sequence, set: Collection, frozenset: Collection, dict: Mapping}
 LARGEST = 2**32 - 1  # of numbers in a recipe's options: seeds have 32 bits, and every library below accepts it
@@ -76,7 +60,8 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         parameters = signature(function).parameters
         is_open = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
-        places = [name for name, one in parameters.items() if one.kind in _BY_PLACE]
+        by_place = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        places = [name for name, one in parameters.items() if one.kind in by_place]
         variadic = [name for name, one in parameters.items() if one.kind is Parameter.VAR_POSITIONAL]
         hints = cache(lambda: _hints(function))  # at the first call: modules import each other
 
@@ -165,10 +150,7 @@ class _Names(dict[str, Any]):
         return getattr(builtins, name, Any)
 
 
-_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def as_python(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
+def as_python(value: Any, name: str, *, depth: int = 3) -> Any:
     """The value, with columns and single values of PyArrow, also in lists and dicts, as Python's.
 
     Raises ValueError for masked arrays, also in lists, whose mask others would drop. Lists are looked through if their
@@ -260,6 +242,21 @@ def _is_array(value: Any) -> bool:
 
 def _is_table(value: Any) -> bool:
     return hasattr(value, "columns") or hasattr(value, "column_names")
+
+
+# What an annotation takes, in words and as a test. NumPy's numbers are numbers too, and a bool is not.
+_KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    NoneType: ("None", lambda value: value is None),
+    bool: ("True or False", lambda value: type(value).__name__ in ("bool", "bool_")),
+    int: ("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool)),
+    float: ("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)),
+    str: ("a string", lambda value: isinstance(value, str)),
+    Path: ("a path", lambda value: isinstance(value, Path)),
+    Mapping: ("a dict", lambda value: isinstance(value, Mapping)),
+    Callable: ("a function", callable),
+    "array": ("an array of numbers", _is_array),
+    **dict.fromkeys(_LISTS, ("a list", _is_several)),
+}
 
 
 def _in_words(hint: Any) -> str:

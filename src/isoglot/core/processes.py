@@ -60,11 +60,10 @@ def start_worker() -> None:
 
 def end_with_parent() -> None:
     """End this worker when its parent dies: a killed parent cannot end its workers, and their queue stays open."""
-    threading.Thread(target=_wait_for_end, daemon=True).start()
+    if (parent := parent_process()) is not None:
 
+        def wait() -> None:
+            parent.join()
+            os._exit(1)
 
-def _wait_for_end() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+        threading.Thread(target=wait, daemon=True).start()

@@ -77,6 +77,14 @@ def test_what_is_no_workbook_is_an_error(tmp_path, monkeypatch, workbook):
         list(read("xlsx", tmp_path / "b.xlsx"))
     with pytest.raises(CorpusError, match="no such file"):
         list(read("xlsx", tmp_path / "c.xlsx"))
+    for empty in (workbook("e.xlsx"), file(tmp_path, "e.csv", "\n\n")):
+        with pytest.raises(CorpusError, match=r"e\.(xlsx|csv): contains no text"):
+            list(read_sentences(str(empty)))
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.create_chartsheet("without a chart")  # openpyxl writes what it can't read
+    book.save(tmp_path / "f.xlsx")
+    with pytest.raises(CorpusError, match=r"f\.xlsx: cannot be read as an XLSX workbook"):
+        list(read("xlsx", tmp_path / "f.xlsx"))
     monkeypatch.setattr("isoglot.data.formats._LARGEST_WORKBOOK", 1000)
     with pytest.raises(CorpusError, match="when unpacked"):
         list(read("xlsx", workbook("d.xlsx", ["en"], ["One"])))

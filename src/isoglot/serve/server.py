@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
             self.socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does so only for TCP by name
         except (OSError, OverflowError, UnicodeError) as error:
-            raise SearchError(f"{host}:{port}: can't listen there ({error}); choose another --port or --host") from error
+            raise SearchError(f"{host}:{port}: can't listen there ({error}); try another --port or --host") from error
         self.port: int = self.socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         most_open = min(limits.connections, _open_files() // 2)

@@ -62,6 +62,17 @@ def test_a_workbook_is_read_by_its_first_sheet(workbook):
     assert sentence == Sentence(sentence.id, "1.5", "eng")
 
 
+def test_an_empty_table_and_a_workbook_that_openpyxl_cannot_read(tmp_path, workbook):
+    for empty in (workbook("e.xlsx"), write(tmp_path / "e.csv", "\n\n")):
+        with pytest.raises(CorpusError, match=r"e\.(xlsx|csv): contains no text"):
+            list(read_sentences(str(empty)))
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.create_chartsheet("without a chart")  # openpyxl writes what it can't read
+    book.save(tmp_path / "f.xlsx")
+    with pytest.raises(CorpusError, match=r"f\.xlsx: cannot be read as an XLSX workbook"):
+        list(read("xlsx", tmp_path / "f.xlsx"))
+
+
 def test_a_workbook_that_is_too_large_is_an_error(monkeypatch, workbook):
     monkeypatch.setattr("isoglot.data.formats._LARGEST_WORKBOOK", 1000)
     with pytest.raises(CorpusError, match="when unpacked"):

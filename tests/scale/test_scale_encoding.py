@@ -40,7 +40,7 @@ def test_equals_encoding_at_once(model, files, tmp_path):
     assert told == [(number, 6) for number in range(1, 7)]
     expected = encode(load(model), [*LINES, *LINES[::-1]])
     np.testing.assert_allclose(found.rows(0, 54), expected, atol=1e-6)
-    assert open_shards(tmp_path / "out") == found
+    assert open_shards(str(tmp_path / "out")) == found
     turned = encode_shards(model, files[::-1], tmp_path / "turned", lines=10)
     assert open_shards(tmp_path / "turned") == turned
     assert turned.files[0].name.startswith("b.txt")

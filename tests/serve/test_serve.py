@@ -261,6 +261,8 @@ def test_hosts_and_origins_can_be_allowed(index, encoder):
     for wrong in ("example.org", "https://", "https://example.org/path", ""):
         with pytest.raises(ValueError, match="not an origin"):
             create_app(index, encoder, allow_origins=[wrong])
+    with pytest.raises(ValueError, match=r"https://example\.org.* is not a host"):
+        create_app(index, encoder, allow_hosts=["https://example.org"])
 
 
 def test_the_real_client_is_content(server, encoder):

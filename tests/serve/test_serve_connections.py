@@ -397,3 +397,24 @@ def test_signals_stop_the_server_without_a_word(tmp_path, encoder, number):
     assert rest == ["8 sentences; stop with Ctrl-C", "stopped"]
     with Index.open(folder) as index:
         assert len(index) == 8
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_the_wait_for_a_request_without_a_word(encoder, tmp_path):
+    """The thread of the model computed on when the interpreter ended, which aborts the process in ONNX Runtime."""
+    encoder.save(tmp_path / "m")
+    code = [sys.executable, "-c", HEAVY.format(model=str(tmp_path / "m"), limits="", seconds=0.02)]
+    with (
+        subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        socket.socket() as client,
+    ):
+        client.connect(("127.0.0.1", int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])))
+        body = json.dumps({"input": ["a text"] * 2000}).encode()
+        client.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert b"shutting down" in received(client)
+        _, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (0, "")

@@ -65,7 +65,9 @@ def read_table(
     Raises `CorpusError` for a table without a header and a row below it, and for a row of another width.
     """
     rows = table_cells(path)
-    line, first = next(rows, (1, []))
+    line, first = next(rows, (0, []))
+    if not line:
+        raise CorpusError("contains no text; pass a table with a header and a row below it", file=path)
     header = [cell.strip() for cell in first]
     if (names := implied(first)) is not None:
         return [*names], _fit_rows(path, [*names], [*range(len(names))], chain([(line, first)], rows))
@@ -204,7 +206,7 @@ def _xlsx_cells(path: str | Path) -> Cells:
                     yield number, cells + [""] * (width - len(cells))
         finally:
             book.close()
-    except (BadZipFile, KeyError, ValueError, TypeError, IndexError, SyntaxError, EOFError) as error:
+    except (BadZipFile, KeyError, ValueError, TypeError, IndexError, AttributeError, SyntaxError, EOFError) as error:
         # zipfile, openpyxl and the XML parser raise these for damaged files
         raise CorpusError(f"cannot be read as an XLSX workbook ({error}); save it again", file=path) from error
 

@@ -56,15 +56,15 @@ class Shards:
 
 
 @check_arguments()
-def open_shards(source: Path | Sequence[Path]) -> Shards:
+def open_shards(source: str | Path | Sequence[str | Path]) -> Shards:
     """Vectors in one `.npy` file, in several files in their order, or in those of a folder: in the order of the texts
     that `encode_shards` made them of, else sorted by name.
 
     Raises `EncoderError` if there are none, if a piece of `encode_shards` is missing, if one is not a table of numbers,
     and if their widths differ.
     """
-    names = [source] if isinstance(source, Path) else list(source)
-    files = _list_files(source) if isinstance(source, Path) and source.is_dir() else names
+    paths = [Path(path) for path in ([source] if isinstance(source, str | Path) else source)]
+    files = _list_files(paths[0]) if isinstance(source, str | Path) and paths[0].is_dir() else paths
     if not files:
         raise EncoderError(f"{source}: contains no vectors (*.npy); encode text into it first")
     tables = [_map(file) for file in files]

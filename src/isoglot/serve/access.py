@@ -23,12 +23,12 @@ ANY = "*"
 class Access:
     """Middleware that answers 421 for a foreign `Host` and 403 for a foreign `Origin`; "*" allows all.
 
-    `origins` are as `check_origin` gives them.
+    `hosts` are as `check_host` gives them, `origins` as `check_origin` does.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: Iterable[str], origins: Iterable[str]) -> None:
         self.app = app
-        self.hosts = {"localhost", gethostname().lower(), *(_host(host) for host in hosts)}
+        self.hosts = {"localhost", gethostname().lower(), *hosts}
         self.origins = set(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI
@@ -81,6 +81,13 @@ class Token:
     def _has_token(self, scope: Scope) -> bool:
         kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), self.token)
+
+
+def check_host(host: str) -> str:
+    """A host name without its port, in lower case. Raises `ValueError` for an address, which no `Host` could equal."""
+    if "/" in host:
+        raise ValueError(f"{host!r} is not a host name; write it as search.example.org")
+    return _host(host)
 
 
 def check_origin(origin: str) -> str:

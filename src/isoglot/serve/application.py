@@ -34,7 +34,7 @@ from isoglot.index.view import with_equal_text
 from isoglot.model import Model
 from isoglot.model.finding import folder_name
 from isoglot.serve import embeddings
-from isoglot.serve.access import Access, Token, check_origin
+from isoglot.serve.access import Access, Token, check_host, check_origin
 from isoglot.serve.bodies import Bodies
 from isoglot.serve.limits import Limits
 from isoglot.serve.observe import CONTENT_TYPE, ID, SCOPE_KEY, Metrics, Observe
@@ -83,7 +83,7 @@ def create_app(
     limits         what clients may use; None: the defaults of `Limits`
 
     The index must stay open as long as the application is used. Raises `SearchError` if the encoder is not the one of
-    the index, `ValueError` for something that is not an origin, and if there is neither index nor encoder.
+    the index, `ValueError` for something that is not a host or an origin, and if there is neither index nor encoder.
     """
     if index is not None:
         if encoder is None:
@@ -98,8 +98,9 @@ def create_app(
     routes = [*_model_routes(shared, encoder, model, index), *_operator_routes(shared)]
     if index is not None:
         routes += _index_routes(shared, encoder, model, index, effort)
+    hosts = [check_host(host) for host in allow_hosts]
     origins = [check_origin(origin) for origin in allow_origins]
-    middleware = [Middleware(Observe, metrics=shared.metrics), Middleware(Access, hosts=allow_hosts, origins=origins)]
+    middleware = [Middleware(Observe, metrics=shared.metrics), Middleware(Access, hosts=hosts, origins=origins)]
     if origins:
         methods = ["GET", "POST"]
         middleware.append(Middleware(CORSMiddleware, allow_origins=origins, allow_methods=methods, allow_headers=["*"]))

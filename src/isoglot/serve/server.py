@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
             self.socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does so only for TCP by name
         except (OSError, OverflowError, UnicodeError) as error:
-            raise SearchError(f"{host}:{port}: can't listen there ({error}); choose another --port") from error
+            raise SearchError(f"{host}:{port}: can't listen there ({error}); try another --port or --host") from error
         self.port: int = self.socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         most_open = min(limits.connections, _open_files() // 2)
@@ -94,6 +94,12 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or []:
             listener.listen(_BACKLOG)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer requests under way; a second Ctrl-C ends that. Then end the application."""
+        await super().shutdown(sockets)
+        if self.force_exit:  # uvicorn leaves the application as it is: a thread that computes would abort the process
+            await self.lifespan.shutdown()
 
 
 class _Seldom(logging.Filter):

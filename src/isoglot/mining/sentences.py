@@ -200,7 +200,7 @@ def check_side(name: str, value: Any, example: str) -> Path | list[str]:
         raise TypeError(f"{name}: {error}; pass a list of sentences or the name of a file, {example}") from None
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TypeError(f"{name}[{place}] is {quote(text)}, a {type(text).__name__}; pass strings")
+            raise TypeError(f"{name}[{place}] is {quote(text)}, a {type(text).__name__}; pass a list of sentences")
     return [*map(readable, texts)]
 
 

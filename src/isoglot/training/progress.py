@@ -143,7 +143,7 @@ class RunLog:
             self._stream.flush()
         part = f"{kind}/{values['name']}" if "name" in values else kind  # of several evaluations, each its own
         flat = flatten({name: value for name, value in values.items() if not isinstance(value, list)}, "/", f"{part}/")
-        numbers = {name: float(value) for name, value in flat if type(value) in (int, float)}
+        numbers = {name: float(one) for name, one in flat if isinstance(one, int | float) and not isinstance(one, bool)}
         self._trackers.log(numbers, step)
 
     def close(self) -> None:

@@ -188,6 +188,7 @@ def test_an_encoding_does_not_begin_anew_in_the_finished_file_of_another(project
     assert [name for name in tree() if name.startswith((".", "x.npy"))] == ["x.npy"]
 
 
+@pytest.mark.slow
 def test_one_run_at_a_time(project):
     verbs = ("index", "evaluate", "demo", "encode --ray", "train", "mine", "trim", "fit", "wikipedia")
     calls = [(verb, "out", ()) for verb in verbs]

@@ -112,6 +112,7 @@ def test_files_of_the_user_are_no_parts_of_a_killed_import(tmp_path, name):
         pytest.param(KeyboardInterrupt(), True, ["deu", "fra"], id="Ctrl-C-second", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_call(tmp_path, by, again, codes):
     write_pairs(tmp_path / "raw", *codes)
 

@@ -104,6 +104,7 @@ def test_another_process_finds_the_export_in_the_cache(exports, own_cache):
     assert len(exports) == 2
 
 
+@pytest.mark.slow
 def test_threads_export_once(exports):
     encoder = build_transformer()
     with ThreadPoolExecutor(4) as pool:

@@ -34,6 +34,7 @@ def saved(encoder, folder, sentences):
     return {"name": folder.name, "model": str(folder), "what": "toy"}
 
 
+@pytest.mark.slow
 def test_a_run_keeps_what_is_there_and_writes_the_page(script, data, toy_static, tmp_path, monkeypatch):
     evaluated, lines = [], []
     original = script.evaluate

@@ -42,6 +42,7 @@ def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
 
 @settings(max_examples=20)
 @given(pieces=st.lists(st.integers(0, 12), min_size=1, max_size=6), size=st.integers(1, 9))
+@pytest.mark.slow
 def test_any_pieces_make_the_same_files(tmp_path_factory, pieces, size):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("ROWS", "BLOCK"):

@@ -113,6 +113,7 @@ def is_open(connection):
         return False
 
 
+@pytest.mark.slow
 def test_heads_and_bodies_that_trickle_are_cut_off(encoder):
     with limited(encoder, seconds=0.5) as server:
         silent, head, body = connect(server), connect(server), connect(server)
@@ -210,6 +211,7 @@ def test_an_offer_of_another_protocol_is_answered_in_this_one(server):
         assert received(connection).count(b"HTTP/1.1 200") == 2
 
 
+@pytest.mark.slow
 def test_requests_that_wait_for_answers_are_not_read_without_end(slow, encoder):
     """Requests sent together are answered in turn; of a client that only sends, no more than one piece is read."""
     request = HEAD + b"Content-Length: 16\r\n\r\n" + b'{"input": "cat"}'
@@ -250,6 +252,7 @@ def test_large_requests_do_not_hold_up_small_ones(encoder, slow):
             thread.join()
 
 
+@pytest.mark.slow
 def test_what_cannot_wait_is_turned_away(encoder, slow):
     with limited(encoder, requests=2, large=1, small=100) as server:
         slow.hold.clear()
@@ -314,6 +317,7 @@ def test_small_bodies_of_many_texts_are_large_requests(encoder, slow, path, body
         assert ask(server, "POST", path, body)[0] == 200  # the place is free again
 
 
+@pytest.mark.slow
 def test_work_for_clients_that_went_away_is_dropped(encoder, slow):
     with started(create_app(encoder=encoder)) as server:
         body = json.dumps({"input": ["a text of some length " * 4] * 2000}).encode()

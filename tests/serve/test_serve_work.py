@@ -91,6 +91,7 @@ def test_a_small_job_waits_for_one_slice_of_a_large_one_and_kinds_take_turns(wor
     assert large.result(20) == ["LARGE"] * 64
 
 
+@pytest.mark.slow
 def test_slices_follow_the_time_they_take(worker):
     lengths = []
 

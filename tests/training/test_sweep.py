@@ -143,6 +143,7 @@ def test_the_precision_of_the_evaluation_is_part_of_a_run(project):
     assert not (project / "never").exists()
 
 
+@pytest.mark.slow
 def test_arms_of_a_design(project):
     """The dev score of an untrained arm is that of the encoder before the first step, which is random here."""
     design = {

@@ -56,6 +56,7 @@ def test_results_do_not_call_a_model_by_a_temporary_folder(toy_static, tmp_path)
     assert isoglot.train(load_recipe(tmp_path / "mine.toml", changes)).name == "tiny"
 
 
+@pytest.mark.slow
 def test_how_an_encoder_was_opened_is_part_of_the_run(toy_transformer, tmp_path):
     toy_transformer().save(tmp_path / "model")
     settings = {"data": rows(40), "batch_size": 8, "steps": 1, "output": tmp_path / "run"}

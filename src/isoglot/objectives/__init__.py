@@ -93,8 +93,8 @@ class Sum(Objective):
 
 def _number_name(name: str, number: int) -> str:
     """The name of a loss of the n-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
-    first, slash, rest = name.partition("/")
-    return name if number == 1 else f"{first}-{number}{slash}{rest}"
+    term, slash, part = name.partition("/")
+    return name if number == 1 else f"{term}-{number}{slash}{part}"
 
 
 @check_arguments()

@@ -87,10 +87,12 @@ def prepare(design: Design, data: Path, output: Path) -> None:
             print("training Wikipedia2Vec", file=sys.stderr, flush=True)
             train_entities(data, output / path.parent, output)
         elif str(path) == "joined/tatoeba.jsonl":
-            write_jsonl(path, (group for group in join_tatoeba(data) if len(set(group.langs)) >= 4))
+            write_jsonl(output / path, (group for group in join_tatoeba(data) if len(set(group.langs)) >= 4))
         elif str(path) == "joined/english.jsonl":
             groups = select_languages(join_tatoeba(data), KEPT, counts=Counter())
-            write_jsonl(path, (group for group in groups if len(langs := set(group.langs)) >= 4 and "eng" in langs))
+            write_jsonl(
+                output / path, (group for group in groups if len(langs := set(group.langs)) >= 4 and "eng" in langs)
+            )
 
 
 def join_tatoeba(data: Path) -> Iterator[Group]:

@@ -49,6 +49,13 @@ def test_prompts_by_name(encoder, toy_static):
         encoder.encode("cat", prompt_name="quer")
 
 
+def test_white_space_around_a_text_is_no_part_of_it(encoder, toy_static, toy_transformer):
+    for model in (encoder, toy_static, toy_transformer(family="xlm-roberta")):
+        rows = model.encode(["the cat", "the cat\n", " the cat\t", "the cat \r\n", "", " \n"])
+        np.testing.assert_allclose(rows[1:4], rows[[0, 0, 0]], atol=1e-6)
+        np.testing.assert_allclose(rows[5], rows[4], atol=1e-6)
+
+
 def test_prompts_are_saved_and_opened(encoder, tmp_path):
     for prompt, more in (("own: ", {"default": "own: "}), ("q: ", {})):
         encoder.prompt = prompt

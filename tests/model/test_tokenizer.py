@@ -45,6 +45,12 @@ def test_words_stay_whole_and_ideographs_single():
     assert tokens == ["\u2581the", "\u2581猫", "猫", "\u2581cat"]
 
 
+def test_all_white_space_is_one_space():
+    tokenizer = train_tokenizer(SENTENCES, 200)
+    tokens = tokenize_rows(tokenizer, ["the  cat\n", "the\r\n\tcat", "the cat"], max_length=9)
+    assert len({tuple(tokens.select([row]).ids) for row in range(3)}) == 1
+
+
 def test_settings_are_heeded():
     assert train_tokenizer(SENTENCES, 200, lowercase=False).token_to_id("T") is not None
     assert train_tokenizer(SENTENCES, 200).token_to_id("T") is None

@@ -32,6 +32,7 @@ _SIGNS = rf"{SPACE}?\p{{N}}+|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
 _WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{_SIGNS}"
 _CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
 _SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
+SPACES = r"[^\S ]\s*| \s+"  # what a tokenizer that is trained reads as one space
 SPLITS = (_WORDS, _SINGLE)  # what a tokenizer that is trained cuts by; no match contains a space but in front
 _LONGEST = 16  # most characters in a piece of a tokenizer that is trained
 _ALPHABET = 6_000  # most characters of a tokenizer that is trained
@@ -91,7 +92,8 @@ def train_tokenizer(
     """
     tokenizer = Tokenizer(models.Unigram() if model == "unigram" else models.BPE(unk_token=UNKNOWN, fuse_unk=True))
     case = [normalizers.Lowercase()] if lowercase else []
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *case, normalizers.Strip()])
+    spaces = normalizers.Replace(Regex(SPACES), " ")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), *case, spaces, normalizers.Strip()])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False),
@@ -193,9 +195,12 @@ def disable_extras(tokenizer: Tokenizer) -> None:
 
 
 def add_prompt(texts: Sequence[str], prompt: str | None, default: str) -> Sequence[str]:
-    """The texts with `prompt` before each, or with an encoder's `default` one if that is None."""
+    """The texts without the white space around them, with `prompt` before each; `default` is an encoder's own.
+
+    The line end of a line that was read from a file would be a token of its own in many vocabularies.
+    """
     before = default if prompt is None else prompt
-    return [before + text for text in texts] if before else texts
+    return [before + text.strip() for text in texts]
 
 
 @contextmanager

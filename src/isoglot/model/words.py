@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from isoglot.data.tokens import Tokens, concatenate
-from isoglot.model.tokenizer import SPACE, SPLITS, suspend_padding, tokenize_rows
+from isoglot.model.tokenizer import SPACE, SPACES, SPLITS, suspend_padding, tokenize_rows
 
 _FEWEST = 64  # texts; fewer are left to the tokenizer, since the first look at its vocabulary takes longer
 _BLOCK = 4_096  # texts at a time
@@ -30,7 +30,7 @@ _MOST = 1 << 18  # remembered words, typically 50 MB and at most 120; when there
 _LONGEST = 24  # characters of a remembered word: a sentence without spaces is seldom seen again
 _LINE = 64  # new words that are tokenised as one text
 _WHOLE = 1 << 31  # a length that cuts no text
-_NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip"}
+_NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", None}
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int) -> Tokens:
@@ -146,7 +146,10 @@ def _never_crosses(tokenizer: Tokenizer) -> bool:
     metaspace = {key: steps[0].get(key) for key in ("type", "replacement", "prepend_scheme")} if steps else {}
     splits = [step.get("pattern", {}).get("Regex") in SPLITS and step["behavior"] == "Isolated" for step in steps[1:]]
     return (
-        {step["type"] for step in normalizer.get("normalizers", [normalizer])} <= {*_NORMALIZERS, None}
+        all(
+            step["type"] in _NORMALIZERS or step.get("pattern") == {"Regex": SPACES} and step["content"] == " "
+            for step in normalizer.get("normalizers", [normalizer])
+        )
         and metaspace == {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always"}
         and all(splits)
         and (steps[0]["split"] or bool(splits))

@@ -147,7 +147,7 @@ def _never_crosses(tokenizer: Tokenizer) -> bool:
     splits = [step.get("pattern", {}).get("Regex") in SPLITS and step["behavior"] == "Isolated" for step in steps[1:]]
     return (
         all(
-            step["type"] in _NORMALIZERS or step.get("pattern") == {"Regex": SPACES} and step["content"] == " "
+            step["type"] in _NORMALIZERS or (step.get("pattern"), step.get("content")) == ({"Regex": SPACES}, " ")
             for step in normalizer.get("normalizers", [normalizer])
         )
         and metaspace == {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always"}

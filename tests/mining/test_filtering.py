@@ -19,8 +19,10 @@ class Table(Encoder):
         super().__init__()
         self.dim, self.max_length, self.calls = 16, 9, 0
 
-    def encode(self, texts, **_):
+    def encode(self, texts, *, progress=None, **_):
         self.calls += 1
+        if progress:
+            progress(len(texts), len(texts))
         return np.array([vector(text) for text in texts], np.float32)
 
 
@@ -146,4 +148,4 @@ def test_a_file_is_filtered_in_blocks(tmp_path):
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 58
     first, *_ = (tmp_path / "bad.jsonl").read_text().splitlines()
     assert first == '{"texts": ["7:eng", "1007:deu"], "langs": ["eng", "deu"]}'
-    assert seen[-1] == (path.stat().st_size, path.stat().st_size)
+    assert seen == [(40, 40)] * 3

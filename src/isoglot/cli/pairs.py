@@ -145,7 +145,7 @@ def filter(
     with from_stdin(pairs, suffix=".jsonl") as (source,), to_stdout(output, "jsonl") as target:
         check_outputs(target, dropped, inputs=[source, model])
         encoder = options.open_encoder(model, **loading)
-        with Progress("filtering", unit="bytes") as progress:
+        with Progress("encoding") as progress:
             counts = filter_file(
                 encoder, source, target, dropped=dropped, languages=languages, columns=columns_of(columns),
                 progress=progress, **settings,

@@ -21,9 +21,8 @@ import numpy as np
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.progress import Progress
 from isoglot.data import Group
-from isoglot.data.files import atomic_write, check_outputs, meter
+from isoglot.data.files import atomic_write, check_outputs
 from isoglot.data.groups import Languages, groups_of
-from isoglot.data.readers import files_of
 from isoglot.data.readers.jsonl import json_line
 from isoglot.data.tmx import tmx_writer
 from isoglot.mining.negatives import open_pairs
@@ -74,21 +73,17 @@ def filter_file(
     dropped: Path | None = None,
     languages: str = "",
     columns: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
     **settings: Any,
 ) -> Counts:
     """`filter_pairs` from a file (.tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po, .xliff) or a folder of aligned files
     to JSON lines, or to TMX if the name of the output ends in .tmx; gives the counts.
 
-    Kept in memory: a block. `dropped` is the file for what is dropped; `columns` of a table as in `read_tsv`;
-    `progress` is called with bytes read and bytes in all.
+    Kept in memory: a block. `dropped` is the file for what is dropped; `columns` of a table as in `read_tsv`.
     """
     check_outputs(output, dropped, inputs=[pairs])
     counts: Counts = {}
-    size = sum(file.stat().st_size for file in files_of(pairs))
     with ExitStack() as opened:
         writers = [opened.enter_context(_writer(path)) if path else None for path in (output, dropped)]
-        opened.enter_context(meter(progress or (lambda *_: None), size))
         for parts in judge(model, open_pairs(pairs, languages=languages, columns=columns), counts=counts, **settings):
             for write, part in zip(writers, parts, strict=True):
                 if write is not None and part is not None:
@@ -122,6 +117,7 @@ def judge(
     k: PositiveInt = 4,
     block: Annotated[int, Range(2)] = BLOCK,
     counts: Counts | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Parts]:
     """For each group, in order, the kept and the dropped part, each with the first sentence; None for an empty part.
 
@@ -133,6 +129,7 @@ def judge(
                the last block has up to half more
     counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, because there is nothing
                to compare them with), by pair of languages; of groups of one sentence by its language
+    progress   called with the distinct sentences of a block that are encoded, and their number
 
     Raises `ValueError` for an unknown margin, for "absolute" without a threshold, for a k below 1 or a block below 2.
     """
@@ -143,7 +140,7 @@ def judge(
     return (
         parts
         for members in _blocks(groups, block)
-        for parts in _split(members, _scores(encoder, members, margin, k), minimum, numbers)
+        for parts in _split(members, _scores(encoder, members, margin, k, progress), minimum, numbers)
     )
 
 
@@ -186,7 +183,9 @@ def _part(group: Group, is_in: list[bool]) -> Group:
     return replace(group, texts=tuple(group.texts[at] for at in places), langs=tuple(group.langs[at] for at in places))
 
 
-def _scores(encoder: Model, groups: list[Group], margin: Margin, k: int) -> dict[tuple[int, int], float]:
+def _scores(
+    encoder: Model, groups: list[Group], margin: Margin, k: int, progress: Progress | None
+) -> dict[tuple[int, int], float]:
     """The score of each sentence but the first, by number of the group and place in it; NaN if none can be computed."""
     rows: dict[str, int] = {}
     pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}  # by languages, places of the sentences
@@ -195,7 +194,7 @@ def _scores(encoder: Model, groups: list[Group], margin: Margin, k: int) -> dict
             rows.setdefault(text, len(rows))
         for place, code in enumerate(group.langs[1:], 1):
             pairs.setdefault((group.langs[0], code), []).append((number, place))
-    vectors = np.asarray(encoder.encode(list(rows), normalize_embeddings=True), np.float32)
+    vectors = np.asarray(encoder.encode(list(rows), normalize_embeddings=True, progress=progress), np.float32)
     scores: dict[tuple[int, int], float] = {}
     for places in pairs.values():
         first = np.array([rows[groups[number].texts[0]] for number, _ in places])

@@ -86,7 +86,7 @@ def encode(
         check_output(output, inputs=[model, source], folder=True)
         with (
             exclusive(output) if part is None else nullcontext(),  # shards are written side by side
-            console.Progress(f"encoding {source.name}", unit="lines") as progress,
+            console.Progress(f"encoding {source.name}", unit="pieces") as progress,
         ):
             shards = encode_shards(
                 model, [source], output, cluster=remote, settings=settings | opening, progress=progress, shard=part,

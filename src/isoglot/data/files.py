@@ -710,13 +710,14 @@ def _decode(block: bytes, path: str | Path, first: int, *, carriage_returns: boo
     except UnicodeDecodeError as error:
         line = first + block.count(b"\n", 0, error.start)
         column = error.start - (block.rfind(b"\n", 0, error.start) + 1)
-        guess = "LATIN1"
+        guess = "ENCODING"
         if first == 1 and block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
             guess = "UTF-32"
         elif first == 1 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             guess = "UTF-16"
         problem = f"byte 0x{block[error.start]:02x} at position {column} is not UTF-8"
-        problem += f"; convert the file, for instance with: iconv -f {guess} -t UTF-8"
+        problem += f"; convert the file with: iconv -f {guess} -t UTF-8"
+        problem += ", such as LATIN1, WINDOWS-1252 or SHIFT_JIS" if guess == "ENCODING" else ""
         raise CorpusError(problem, file=path, line=line) from None
     if b"\0" in block:
         line = first + block.count(b"\n", 0, block.index(b"\0"))

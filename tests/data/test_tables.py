@@ -140,6 +140,9 @@ def test_mining_reads_the_column_of_the_text(tmp_path):
         gather(path, None, name="b", columns=columns_of("english,german"))
     with pytest.raises(CorpusError, match="no column is called id"):
         gather(path, None, name="b", ids=True)
+    path = write(tmp_path / "c.tsv", "Good night.\nOne.\n")  # without a header
+    with pytest.raises(CorpusError, match=r"c\.tsv: .*'Good night\.'"):
+        gather(path, None, name="c")
 
 
 def test_what_is_written_as_csv_and_parquet_is_read(tmp_path):

@@ -31,6 +31,7 @@ _BREAKS = re.compile(r"[\t\r\n\0]")
 _CARRIAGE_RETURN = re.compile("_x000D_\n?")  # as workbooks write it, and openpyxl leaves it
 _LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked
 _BLOCK = 4096  # rows of Parquet read at a time
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "।", "؟", "።")
 _ASIDE = ("id", "score")  # columns that are not sentences
 
 Cells = Iterator[tuple[int, list[str]]]
@@ -146,6 +147,10 @@ def text_column(names: Sequence[str], path: str | Path) -> int:
         advice = "choose one, as in" if texts else "call one text, or choose one where there is the option"
         name = names[places[0]] if places and not texts else "NAME"
         raise CorpusError(f"{problem}; {advice} --columns {name}", file=path)
+    if (name := names[places[0]].rstrip()).endswith(_SENTENCE_ENDS):  # else this sentence would be lost
+        raise CorpusError(
+            f"has the sentence {name!r} where the name of its column should be; add a header: text", file=path
+        )
     return places[0]
 
 

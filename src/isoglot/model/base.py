@@ -164,8 +164,8 @@ class Model(Backend):
 
     @max_seq_length.setter
     @check_arguments()
-    def max_seq_length(self, value: PositiveInt) -> None:
-        self.max_length = value
+    def max_seq_length(self, length: PositiveInt) -> None:
+        self.max_length = length
 
     def get_embedding_dimension(self) -> int:
         """The same as `dim`."""

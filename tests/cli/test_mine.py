@@ -7,7 +7,7 @@ import pytest
 from command_line import runner
 
 from isoglot.cli.pairs import mine as command
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.mining.pipeline import parse_size
 from isoglot.search import mine, tune
@@ -56,6 +56,11 @@ def test_tables_are_mined_as_their_column_of_text(project):
     found = list(read_tsv("again.csv", languages="en,de"))
     assert [list(group.texts) for group in found] == [cells[1:] for cells in table("pairs.tsv")]
     assert found[0].langs == ("eng", "deu")
+
+
+def test_vectors_and_a_model_are_an_error(project):
+    with pytest.raises(IsoglotError, match=r"at most 2 files, got isoglot-static, a\.eng, b\.deu"):
+        run("isoglot-static", *VECTORS)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,19 @@ def test_without_a_terminal_there_is_no_callback_to_call(monkeypatch):
         assert tick is None
 
 
+def test_a_bar_that_is_asked_for_is_lines_in_a_log(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with bar("encoding", show=True) as tick:
+        tick(1, 7)
+    assert log.getvalue() == ""  # a short work
+    monkeypatch.setattr(progress, "monotonic", iter(range(0, 100, 10)).__next__)
+    with bar("encoding", show=True) as tick:
+        tick(3, 7)
+        tick(5, 7)
+    assert [line.partition(" of 7")[0] for line in log.getvalue().splitlines()] == ["encoding: 3", "encoding: 5"]
+
+
 @pytest.mark.parametrize("show", [None, False, True])
 def test_a_callback_is_called_with_or_without_a_bar(open_terminal, show):
     terminal = open_terminal()

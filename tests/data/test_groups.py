@@ -179,3 +179,8 @@ def test_the_digest_changes_with_any_part():
     others = [Group(("ab",), ("eng",)), Group(("a", "b"), ("eng", "fra")), Group(("a", "b"), ("eng", "deu"), "k")]
     assert digest_of([group]) == digest_of(iter([group]))
     assert len({digest_of(groups) for groups in ([group], [group, group], *[[other] for other in others], [])}) == 6
+
+
+def test_columns_that_are_no_languages_are_answered_with_names_that_are_known():
+    with pytest.raises(CorpusError, match=r"row 1 of data: unknown language 'question'.* source and target"):
+        list(groups_of({"question": ["a"], "answer": ["b"]}))

@@ -99,7 +99,7 @@ def test_the_length_of_every_kind_can_be_set(toy_transformer):
 def test_a_length_below_one_is_refused(toy_static):
     before = toy_static.max_length
     for wrong in (0, -1):
-        with pytest.raises(ValueError, match=f"at least 1, got {wrong}"):
+        with pytest.raises(ValueError, match=f"length is {wrong}; it must be at least 1"):
             toy_static.max_seq_length = wrong
     assert toy_static.max_length == before
 

@@ -1,6 +1,7 @@
 """`isoglot.Index` as a notebook uses it: in memory and on disk, texts as queries, translations, and wrong arguments."""
 
 import builtins
+import pickle
 import sys
 import threading
 import time
@@ -83,6 +84,11 @@ def test_growing_saving_and_opening(index, toy_static, tmp_path):
         assert again.search([*SENTENCES, "one more"], 3) == found
     with pytest.raises(OutputError, match="not empty"):
         index.save(tmp_path / "saved")
+
+
+def test_an_index_is_opened_in_each_process(index):
+    with pytest.raises(TypeError, match=r"isoglot\.Index\.open\(folder\)"):
+        pickle.dumps(index)
 
 
 def test_a_corrected_translation_replaces_the_one_that_is_there(toy_static, tmp_path):

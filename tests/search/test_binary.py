@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_loops import top
 
+from isoglot.model import find_ranges, quantize_vectors
 from isoglot.search import search_binary
 from isoglot.search.binary import find_candidates
 
@@ -35,18 +36,17 @@ def test_more_codes_than_a_block():
     assert find_candidates(queries, codes, 50).tolist() == loops(queries, codes, 50)
 
 
-@pytest.mark.parametrize("stored", ["float", "int8"])
+@pytest.mark.parametrize("stored", ["float", "int8", "uint8"])
 def test_candidates_are_scored_exactly(stored):
     random = np.random.default_rng(2)
     vectors = random.standard_normal((300, 64)).astype(np.float32)
     queries = vectors[:20] + 0.1 * random.standard_normal((20, 64)).astype(np.float32)
     rows, ranges = vectors, None
-    if stored == "int8":
-        ranges = np.stack([vectors.min(axis=0), vectors.max(axis=0)])
-        rows = ((vectors - ranges[0]) / ((ranges[1] - ranges[0]) / 255) - 128).astype(np.int8)
+    if stored != "float":
+        rows, ranges = quantize_vectors(vectors, stored), find_ranges(vectors)
     scores, ids = search_binary(queries, np.packbits(vectors > 0, axis=1), rows, 5, ranges=ranges, oversampling=60)
     cosines = queries @ vectors.T / np.linalg.norm(queries, axis=1)[:, None] / np.linalg.norm(vectors, axis=1)
-    near = 1e-5 if stored == "float" else 0.02
+    near = 1e-5 if stored == "float" else 0.003
     assert np.allclose(scores, np.take_along_axis(cosines, ids, axis=1), atol=near)
     assert np.allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=near)
 

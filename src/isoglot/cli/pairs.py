@@ -51,6 +51,8 @@ def mine(
     if str(output) != "-":
         on_interrupt("run the same command again to resume")
     options.check_stdout(output, as_json)
+    if vectors and len(words) > 2:
+        raise IsoglotError(f"mine: --vectors needs no model and takes at most 2 files, got {', '.join(words)}")
     model, files = (None, words) if vectors else options.model_and_files(words, most=2)
     if estimate + keep_all + ("threshold" in settings) > 1:
         raise typer.BadParameter("--threshold, --estimate and --all exclude each other; choose one")

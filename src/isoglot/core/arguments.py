@@ -78,12 +78,13 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
 
         @wraps(function)
         def call(*args: _Given.args, **named: _Given.kwargs) -> _Result:
-            if unknown := [] if is_open else [name for name in named if name not in parameters]:
+            if unknown := [name for name in named if name not in parameters and (name in instead or not is_open)]:
                 hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in parameters if one != "self"])
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
             order = [*places, *variadic * (len(args) - len(places))][: len(args)]
             if len(order) < len(args):
-                raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
+                by_order = [one for one in places if one != "self"]
+                raise TypeError(f"{function.__name__} takes {len(by_order)} arguments without their names, {by_order}")
             with _name_culprit({**dict(zip(order, args, strict=True)), **named}):
                 values = {name: take(name, value) for name, value in named.items()}
                 return function(*map(take, order, args), **values)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -110,15 +111,16 @@ def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
 def bar(work: str, *, show: bool | None = None, progress: Progress | None = None) -> Iterator[Progress | None]:
     """A callback that draws a bar for the work of that name on stderr and calls `progress`; None if there is neither.
 
-    show  True, False, or None: only if there is no `progress`, on a terminal or in a notebook, once the work has taken
-          `LONG` seconds
+    show  True: where no bar is visible, as in a log, a line now and then; False; or None: only if there is no
+          `progress`, on a terminal or in a notebook, once the work has taken `LONG` seconds
     """
     wanted = (progress is None and is_interactive()) if show is None else show
     if not wanted or not _drawing.acquire(blocking=False):
         yield progress
         return
     try:
-        with Bar(work, is_drawn=True, wait=LONG if show is None else 0.0) as drawn:
+        lines = partial(print, file=sys.stderr)
+        with Bar(work, is_drawn=is_interactive(), write=lines, wait=LONG if show is None else 0.0) as drawn:
 
             def show_and_call(done: int, total: int | None) -> None:
                 drawn(done, total)

@@ -337,7 +337,10 @@ def _read_languages(row: Row, skipped: Counter[str] | None) -> Group:
         if isinstance(value, (int, float)):
             numbers[name] = _number(value, name)
         elif isinstance(value, str):
-            code = canonical_or_skip(name, skipped) if value.strip() else canonical(name)
+            try:
+                code = canonical_or_skip(name, skipped) if value.strip() else canonical(name)
+            except CorpusError as error:
+                raise CorpusError(f"{error}; or name the columns source and target, or anchor and positive") from None
             texts += [(value, code)] if code and value.strip() else []
         else:
             raise CorpusError(f"{name!r} contains {_kind(value)} where a sentence is expected")

@@ -246,6 +246,9 @@ class Index:
         files = self._current().files
         return files.rows - files.deleted
 
+    def __getstate__(self) -> Any:
+        raise TypeError("an index can't be pickled; save it, and open it in each process: isoglot.Index.open(folder)")
+
     def __repr__(self) -> str:
         return f"<Index of {len(self):,} sentences, {self.kind}, {'in memory' if self.folder is None else self.folder}>"
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 OutputValue = Literal["sentence_embedding", "token_embeddings"]
 Words = Literal["float32", "float16", "int8", "int4"]  # forms of weights on disk
 Weights = Literal[Words, "onnx"]
-# What members of sentence-transformers' models are called here.
+# What members of other libraries' models are called here.
 _ELSEWHERE = {
     "fit": "isoglot.train(model, pairs)",
     "save_pretrained": "save(folder)",
@@ -48,6 +48,11 @@ _ELSEWHERE = {
     "encode_multi_process": "encode(texts, workers=4)",
     "start_multi_process_pool": "encode(texts, workers=4)",
     "evaluate": "isoglot.evaluate(model, ...)",
+    "encode_queries": "encode_query(texts)",
+    "encode_corpus": "encode_document(texts)",
+    "truncate_dim": "encode(texts, truncate_dim=256)",
+    "default_prompt_name": "prompt, the text itself",
+    "to": "isoglot.load(name, device='cuda')",
 }
 # What the prompts of a role may be called.
 _ROLES = {"query": ("query",), "document": ("document", "passage", "corpus")}
@@ -158,10 +163,9 @@ class Model(Backend):
         return self.max_length
 
     @max_seq_length.setter
-    def max_seq_length(self, value: int) -> None:
-        if value < 1:
-            raise ValueError(f"max_length must be at least 1, got {value}")
-        self.max_length = value
+    @check_arguments()
+    def max_seq_length(self, length: PositiveInt) -> None:
+        self.max_length = length
 
     def get_embedding_dimension(self) -> int:
         """The same as `dim`."""
@@ -173,6 +177,11 @@ class Model(Backend):
         if name in _ELSEWHERE:
             raise AttributeError(f"a model has no {name}; use {_ELSEWHERE[name]}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _ELSEWHERE:  # else it would have no effect
+            Model.__getattr__(self, name)
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.summary})"
@@ -373,6 +382,8 @@ class Model(Backend):
         rows = np.asarray(self.encode(given)) if isinstance(given, list) else given
         if rows.ndim not in (1, 2):
             raise TypeError(f"similarity takes texts or vectors (N, D), got {quote(side)}")
+        if rows.dtype.itemsize == 1:
+            raise ValueError(f"vectors of {rows.dtype} are steps or bits, which have no cosines; pass those of floats")
         return np.atleast_2d(rows)
 
 

@@ -19,7 +19,12 @@ from isoglot.model.onnx import OnnxModel
 from isoglot.model.static import StaticModel, is_static
 
 
-@check_arguments(name="to encode texts: isoglot.load().encode(texts)")
+@check_arguments(
+    name="to encode texts: isoglot.load().encode(texts)",
+    model_name_or_path="pass name",
+    backend="pass engine",
+    truncate_dim="pass it to encode",
+)
 def load(
     name: str | Path | None = None,
     *,

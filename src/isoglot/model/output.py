@@ -59,11 +59,10 @@ def quantize_vectors(vectors: Any, kind: str, *, calibration: Any = None) -> NDA
         raise ValueError(f"row {bad[0]} of the vectors contains NaN or infinity")
     if kind == "float32":
         result: NDArray[Any] = rows.astype(np.float32)
-    elif kind.endswith("binary"):
-        bits = np.packbits(rows > 0, axis=1)
-        result = bits if kind == "ubinary" else (bits ^ 128).view(np.int8)
     else:
-        result = _in_steps(rows, kind, calibration)
+        result = np.packbits(rows > 0, axis=1) if kind.endswith("binary") else _in_steps(rows, kind, calibration)
+        if not kind.startswith("u"):
+            result = (result ^ 128).view(np.int8)
     return result[0] if table.ndim == 1 else result
 
 
@@ -74,12 +73,11 @@ def _in_steps(rows: NDArray[Any], kind: str, calibration: Any) -> NDArray[Any]:
             stacklevel=4,
         )
     if calibration is None and not len(rows):
-        return rows.astype(kind)
+        return rows.astype(np.uint8)
     lowest, highest = find_ranges(rows if calibration is None else calibration)
     if len(lowest) != rows.shape[1]:
         raise ValueError(f"calibration must be vectors of {rows.shape[1]} dimensions, got {len(lowest)}")
     step = (highest - lowest) / np.float32(255)
     steps = (rows - lowest) / np.where(step > 0, step, 1)
-    lowest_step = np.iinfo(kind).min
-    rounded: NDArray[Any] = (steps + lowest_step).clip(lowest_step, lowest_step + 255).astype(kind)
+    rounded: NDArray[np.uint8] = steps.clip(0, 255).astype(np.uint8)
     return rounded

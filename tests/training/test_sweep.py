@@ -428,6 +428,34 @@ def test_runs_end_with_a_killed_parent(project):
             os.kill(process, signal.SIGKILL)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["error", "interrupt"])
+def test_no_run_begins_after_an_error_or_ctrl_c(project, end):
+    """Those that train end; with `--quiet` stderr has the error alone."""
+    endless = project / "endless.toml"
+    endless.write_text((project / "tiny.toml").read_text().replace("steps = 6", "steps = 100000000"))
+    rates, out = ["0.1", "0.2", "0.3"], project / "out"
+    call = [sys.executable, "-m", "isoglot", "sweep", endless, "--over", f"optimizer.lr={','.join(rates)}"]
+    call += ["--data", project, "--seeds", "1", "--jobs", "2", "--output", out, "--quiet"]
+    broken = out / "lr=0.2" / "seed-1"
+    if end == "error":
+        broken.mkdir(parents=True)
+        (broken / "results.json").write_text("{}")
+    parent = subprocess.Popen(call, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        if end == "interrupt":
+            _until(lambda: len([log for log in out.glob("*/seed-1/log.jsonl") if log.stat().st_size]) == 2)
+            os.killpg(parent.pid, signal.SIGINT)
+        _, errors = parent.communicate(timeout=120)
+    finally:
+        for process in _session(parent.pid):
+            os.kill(process, signal.SIGKILL)
+    assert parent.returncode == (1 if end == "error" else 130)
+    assert len(errors.splitlines()) == 1, errors
+    assert (str(broken) in errors) == (end == "error")
+    assert not (out / "lr=0.3").exists()
+
+
 def _until(true: Callable[[], bool], patience: float = 120) -> None:
     end = time.monotonic() + patience
     while not true():

@@ -505,7 +505,7 @@ class _Job:
         if (folder / "results.json").exists():
             earlier = read_record(folder / MADE_OF) or {}
             if changed := differences({**dict.fromkeys(earlier), **made_of}, earlier):
-                problem = f"contains a run that differs in {', '.join(changed[:3])}; remove it, or choose another output"
+                problem = f"contains a run that differs in {', '.join(changed[:3])}; remove it, or pass another output"
                 raise EvaluationError(f"{folder}: {problem}")
             return read_results(folder)
         report(f"{arm.name}, seed {seed}")

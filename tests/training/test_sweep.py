@@ -366,8 +366,11 @@ def test_entries_of_a_file(tmp_path):
     assert read_design(path, "one").arms[0].name == "a"
     with pytest.raises(RecipeError, match="one"):
         read_design(path, "on")
-    with pytest.raises(RecipeError, match=r"designs\.toml"):
+    with pytest.raises(RecipeError, match=r"designs\.toml.*--entry.*one"):
         read_design(path)
+    (tmp_path / "recipe.toml").write_text('name = "a"\nsteps = 1\n')
+    with pytest.raises(RecipeError, match=r"recipe\.toml: arms: missing"):
+        read_design(tmp_path / "recipe.toml")
     with pytest.raises(RecipeError, match=r"missing\.toml"):
         read_design(tmp_path / "missing.toml")
 
@@ -375,6 +378,7 @@ def test_entries_of_a_file(tmp_path):
 def test_values_are_those_of_toml_or_bare_words():
     arms = arms_over([Arm(name="m", recipe="r")], ["a.tcm=paper,code", "b.size=[1, 2],[3]"])
     assert arms[0].set == ('a.tcm="paper"', "b.size=[1, 2]")
+    assert [arm.set for arm in arms_over([Arm(name="m", recipe="r")], ["a.x=2,two"])] == [("a.x=2",), ('a.x="two"',)]
     assert [arm.name for arm in arms] == [f"tcm={t}, size={s}" for t in ("paper", "code") for s in ("[1, 2]", "[3]")]
 
 

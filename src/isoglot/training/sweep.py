@@ -155,11 +155,11 @@ def read_design(path: str | Path, entry: str = "") -> Design:
     Raises `RecipeError` for a file that cannot be read, an unknown entry and wrong values.
     """
     whole = data = recipes.read_toml(Path(path))
-    if "arms" not in data:
-        entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
+    entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
+    if "arms" not in data and entries:
         if entry not in entries:
-            hint = nearest(entry, entries) if entry else f"choose one of {', '.join(entries)}"
-            raise RecipeError(f"{path}: {quote(entry)} is not a design in this file; {hint}")
+            problem = f"{quote(entry)} is not a design in this file" if entry else "has several designs; pass --entry"
+            raise RecipeError(f"{path}: {problem}; {nearest(entry, entries, most=99)}")
         columns, data = data[entry].get("columns"), data[entry]
         if isinstance(columns, str):  # the columns of another table
             if columns not in whole:
@@ -187,11 +187,9 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
         try:
             values = tomllib.loads(f"values = [{words}]")["values"]
         except tomllib.TOMLDecodeError:
-            values = [word.strip() for word in words.split(",") if word.strip()]
+            values = [recipes.read_word(word.strip())["value"] for word in words.split(",") if word.strip()]
         if not (key.strip() and mark and values):
-            raise RecipeError(
-                f"--over {quote(entry, quotes=False)}: write KEY=VALUE,VALUE, such as batching.most=2,4,8"
-            )
+            raise RecipeError(f"--over {quote(entry, quotes=False)}: write KEY=VALUE,VALUE, as in batching.most=2,4")
         grid.append([(key.strip(), value) for value in values])
     if not grid:
         return tuple(arms)

@@ -569,7 +569,7 @@ def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
 
 
 def _run_side_by_side(job: _Job, runs: Sequence[tuple[Arm, int]], jobs: int, quiet: bool) -> list[Scores]:
-    """The scores of the runs in their order. The first error ends all other runs, which write a checkpoint."""
+    """The scores of the runs in their order. The first error ends the other runs by SIGTERM."""
     waiting, running, scores = [*range(len(runs))], dict[Future[Scores], int](), dict[int, Scores]()
     others = active_children()
     with worker_pool(jobs, _start_run, max(1, torch.get_num_threads() // jobs)) as pool:

@@ -6,7 +6,7 @@ import pytest
 from command_line import as_function
 
 from isoglot.cli.training import check, train
-from isoglot.core.errors import RecipeError
+from isoglot.core.errors import EvaluationError, RecipeError
 from isoglot.training import recipe as recipes
 from isoglot.training import train as training
 from isoglot.training.plan import check_files
@@ -42,6 +42,11 @@ def test_a_data_set_that_is_there_is_looked_into(tmp_path, monkeypatch):
         check_files(recipes.load("cpu/mpcl", [f"streams.0.sources.0.path={path}"]), "")
     with pytest.raises(RecipeError, match=r"there is no xnli\* in"):
         check_files(recipes.load("cpu/mpcl", ["streams.0.sources.0.path=data:xnli*"]), "")
+
+
+def test_dev_data_that_are_not_there_are_found_by_the_check():
+    with pytest.raises(EvaluationError, match=r"retrieval.*nowhere\.tsv"):
+        check("demo/pairs", ["evaluation={task='retrieval', data='nowhere.tsv'}"])
 
 
 @pytest.mark.parametrize(

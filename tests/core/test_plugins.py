@@ -93,6 +93,13 @@ def test_a_broken_plugin_is_one_error_that_names_its_distribution(acme, registry
     assert f"'{name}' of acme-isoglot 1.2" in str(error.value)
 
 
+@pytest.mark.parametrize(("registry", "wrong"), [(READERS, 3), (OBJECTIVES, dict), (TASKS, InfoNCE)])
+def test_an_entry_of_another_kind_is_an_error_where_it_is_made(registry, wrong):
+    with pytest.raises(PluginError, match=f"isoglot.*'wrong'.*{registry.kind}"):
+        registry["wrong"] = wrong
+    assert "wrong" not in registry
+
+
 @pytest.mark.slow
 def test_a_module_is_imported_by_the_command_line(tmp_path):
     (tmp_path / "my_readers.py").write_text(

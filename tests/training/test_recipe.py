@@ -135,6 +135,8 @@ def test_a_task_that_is_not_there_is_no_leak(file, name, part):
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
         (f"streams=[{STREAM}, {STREAM}]", r"two streams have the same name; use different names"),
         ("extend=x", r"extend: no such setting \(value 'x'\); did you mean 'extends'\?"),
+        ("optimiser.lr=4", r"optimiser: no such setting.*did you mean 'optimizer'\?"),
+        ("streams={name='a'}", r"streams: must be a list.*\[\[streams\]\]"),
         ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
         ("evaluation.every=4", r"evaluation\.data: missing"),
         ("batching={size=4, rows='matching', most=2}", "most"),

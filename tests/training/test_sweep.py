@@ -366,8 +366,11 @@ def test_entries_of_a_file(tmp_path):
     assert read_design(path, "one").arms[0].name == "a"
     with pytest.raises(RecipeError, match="one"):
         read_design(path, "on")
-    with pytest.raises(RecipeError, match=r"designs\.toml"):
+    with pytest.raises(RecipeError, match=r"designs\.toml.*--entry.*one"):
         read_design(path)
+    (tmp_path / "recipe.toml").write_text('name = "a"\nsteps = 1\n')
+    with pytest.raises(RecipeError, match=r"recipe\.toml: arms: missing"):
+        read_design(tmp_path / "recipe.toml")
     with pytest.raises(RecipeError, match=r"missing\.toml"):
         read_design(tmp_path / "missing.toml")
 
@@ -375,6 +378,7 @@ def test_entries_of_a_file(tmp_path):
 def test_values_are_those_of_toml_or_bare_words():
     arms = arms_over([Arm(name="m", recipe="r")], ["a.tcm=paper,code", "b.size=[1, 2],[3]"])
     assert arms[0].set == ('a.tcm="paper"', "b.size=[1, 2]")
+    assert [arm.set for arm in arms_over([Arm(name="m", recipe="r")], ["a.x=2,two"])] == [("a.x=2",), ('a.x="two"',)]
     assert [arm.name for arm in arms] == [f"tcm={t}, size={s}" for t in ("paper", "code") for s in ("[1, 2]", "[3]")]
 
 
@@ -426,6 +430,34 @@ def test_runs_end_with_a_killed_parent(project):
     finally:
         for process in _session(parent.pid):
             os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["error", "interrupt"])
+def test_no_run_begins_after_an_error_or_ctrl_c(project, end):
+    """Those that train end; with `--quiet` stderr has the error alone."""
+    endless = project / "endless.toml"
+    endless.write_text((project / "tiny.toml").read_text().replace("steps = 6", "steps = 100000000"))
+    rates, out = ["0.1", "0.2", "0.3"], project / "out"
+    call = [sys.executable, "-m", "isoglot", "sweep", endless, "--over", f"optimizer.lr={','.join(rates)}"]
+    call += ["--data", project, "--seeds", "1", "--jobs", "2", "--output", out, "--quiet"]
+    broken = out / "lr=0.2" / "seed-1"
+    if end == "error":
+        broken.mkdir(parents=True)
+        (broken / "results.json").write_text("{}")
+    parent = subprocess.Popen(call, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        if end == "interrupt":
+            _until(lambda: len([log for log in out.glob("*/seed-1/log.jsonl") if log.stat().st_size]) == 2)
+            os.killpg(parent.pid, signal.SIGINT)
+        _, errors = parent.communicate(timeout=120)
+    finally:
+        for process in _session(parent.pid):
+            os.kill(process, signal.SIGKILL)
+    assert parent.returncode == (1 if end == "error" else 130)
+    assert len(errors.splitlines()) == 1, errors
+    assert (str(broken) in errors) == (end == "error")
+    assert not (out / "lr=0.3").exists()
 
 
 def _until(true: Callable[[], bool], patience: float = 120) -> None:

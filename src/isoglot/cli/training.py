@@ -147,6 +147,5 @@ def check(recipe: Recipe, overrides: Overrides = None) -> None:
     from isoglot.training import recipe as recipes
     from isoglot.training.plan import make_plan
 
-    for corpus in make_plan(recipes.load(recipe, overrides or []), recipe).text:
-        corpus.check()
+    make_plan(recipes.load(recipe, overrides or []), recipe).check_data()
     say(f"{recipe}: ok")

@@ -48,8 +48,7 @@ class Registry(UserDict[str, T]):
         return name in self.data or name in self._plugins()
 
     def __iter__(self) -> Iterator[str]:
-        yield from self.data
-        yield from (name for name in self._plugins() if name not in self.data)
+        yield from dict.fromkeys((*self.data, *self._plugins()))
 
     def __len__(self) -> int:
         return len({*self.data, *self._plugins()})
@@ -60,10 +59,13 @@ class Registry(UserDict[str, T]):
             plugin = entry.load()
         except Exception as error:  # a plug-in may raise anything
             raise PluginError(f"{_origin(entry)} cannot be imported: {type(error).__name__}: {error}") from error
-        if not self.is_valid(plugin):
-            raise PluginError(f"{_origin(entry)} is {quote(plugin)}, not {self.kind}")
-        self.data[name] = plugin
+        self.__setitem__(name, plugin, _origin(entry))
         return plugin  # type: ignore[no-any-return]
+
+    def __setitem__(self, name: str, item: T, origin: str = "") -> None:
+        if not self.is_valid(item):
+            raise PluginError(f"{origin or f'{self.group}: {quote(name)}'} is {quote(item)}, not {self.kind}")
+        self.data[name] = item
 
     def options_of(self, name: str) -> list[str]:
         """The options of an object in a recipe: its arguments, of a function without the first, what it reads."""
@@ -78,8 +80,7 @@ class Registry(UserDict[str, T]):
         """
         noun = self.group.rpartition(".")[2].removesuffix("s")
         if name not in self:
-            place = f"{where}: " if where else ""
-            raise RecipeError(f"{place}unknown {noun} {quote(name)}; {nearest(name, self)}")
+            raise RecipeError(f"{where and f'{where}: '}unknown {noun} {quote(name)}; {nearest(name, self)}")
         plugin: Any = self[name]
         names = self.options_of(name)
         for option, value in options.items():

@@ -56,7 +56,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
             figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="lower left", frameon=False)
         low = 0.07 * len(lines) if len(lines) > 1 else 0.0
         figure.suptitle(plain(record["title"]), fontsize=10)
-        figure.tight_layout(pad=0.6, rect=(0.01, low, 1, 1 - 0.25 / height))
+        figure.tight_layout(pad=0.6, w_pad=2, rect=(0.01, low, 1, 1 - 0.25 / height))
         save(figure, output)
 
 

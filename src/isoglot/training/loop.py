@@ -349,7 +349,8 @@ class Run:
         """Warn if nothing was learnt so far, or all vectors are nearly equal, which dev scores do not explain."""
         self._finish_step()
         if not self.has_gradient:
-            cause = "groups of one sentence, which have no positive; batching.views = 2 repeats them (SimCSE)"
+            cause = "groups of one sentence, which have no positive (batching.views = 2 repeats them, SimCSE), or "
+            cause += "batches of one group, which have no negative"
             self.log.write("warning", self.state.overall, warning="no gradient", cause=cause)
             self.report(f"warning: no loss has had a gradient, so nothing was learnt; a likely cause is {cause}")
         batch = self.streams[0].latest

@@ -66,6 +66,13 @@ class Plan:
         """The text of all streams."""
         return [*chain(*self.corpora)]
 
+    def check_data(self) -> None:
+        """Open the text and the dev data. Raises an `IsoglotError` for mistakes that can be found in seconds."""
+        for corpus in self.text:
+            corpus.check()
+        for dev in chain.from_iterable(choice.devs for choice in self.choices):
+            dev.check_data()
+
 
 def make_plan(recipe: Recipe, name: str | Path = "") -> Plan:
     """Check everything that a recipe names.
@@ -83,9 +90,7 @@ def make_plan(recipe: Recipe, name: str | Path = "") -> Plan:
                     OBJECTIVES.check(objective.name, objective.options, where=where)
                 kind = kind_of(objective)
                 if kind.copies != copies:
-                    raise RecipeError(
-                        f'{where}: {objective.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together'
-                    )
+                    raise RecipeError(f'{where}: {objective.name} does not fit encoder.kind = "{recipe.encoder.kind}"')
                 if recipe.memory.shard_weights and kind.follows:
                     raise RecipeError(
                         f"{where}: {objective.name} needs all weights of the encoder on each rank; write "

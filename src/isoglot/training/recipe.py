@@ -312,6 +312,14 @@ def _rebase(value: Any, folder: Path, key: str) -> Any:
 # Overrides, validation and its messages
 
 
+def read_word(word: str) -> dict[str, Any]:
+    """A value of the command line, in TOML or as a bare word, which is a string, under `value`."""
+    try:
+        return dict(tomllib.loads(f"value = {word}"))
+    except tomllib.TOMLDecodeError:
+        return {"value": word}
+
+
 def _override(data: dict[str, Any], assignment: str) -> None:
     """Set one value in place. The path may step into lists by number: streams.0.batching.size=64.
 
@@ -324,9 +332,7 @@ def _override(data: dict[str, Any], assignment: str) -> None:
     if not equals:
         raise RecipeError(f"{where}: write key=value, for example optimizer.lr=1e-4")
     try:
-        parsed = tomllib.loads(f"value = {word}")
-    except tomllib.TOMLDecodeError:
-        parsed = {"value": word}  # a bare word is a string
+        parsed = read_word(word)
     except (ValueError, RecursionError) as error:
         raise RecipeError(f"{where}: not a value of TOML: {error}") from error
     if [*parsed] != ["value"]:
@@ -424,6 +430,8 @@ def explain(error: Any, model: type[BaseModel]) -> str:
         kind = str(error["ctx"]["tag"])
         return f"{key}.kind: unknown kind {quote(kind)}; {nearest(kind, KINDS)}"
     message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "tuple_type":
+        message = f"must be a list{f'; write [[{key}]]' if isinstance(error['input'], dict) else ', in brackets'}"
     if error["type"] in BOUNDS:
         (limit,) = error["ctx"].values()
         message = f"must be {BOUNDS[error['type']]} {limit:{',' if isinstance(limit, int) else 'g'}}"
@@ -433,7 +441,7 @@ def explain(error: Any, model: type[BaseModel]) -> str:
 
 def _fields(model: type[BaseModel], place: Sequence[Any]) -> list[str]:
     """Names of the settings that are known at a place of the model."""
-    from isoglot.training.settings import Recipe
+    from isoglot.training.settings import Recipe, StageSettings
 
     models = [model]
     for part in place:
@@ -443,7 +451,7 @@ def _fields(model: type[BaseModel], place: Sequence[Any]) -> list[str]:
         ]
         models = tagged or inner or models
     names = [name for model in models for name in model.model_fields if name != "folder"]
-    return [*names, "extends", "variants"] if models == [Recipe] else names
+    return [*names, *StageSettings.model_fields, "extends", "variants"] if models == [Recipe] else names
 
 
 def _tag(model: type[BaseModel]) -> str | None:

@@ -24,14 +24,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import re
 import shutil
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, Literal
 
@@ -153,11 +155,11 @@ def read_design(path: str | Path, entry: str = "") -> Design:
     Raises `RecipeError` for a file that cannot be read, an unknown entry and wrong values.
     """
     whole = data = recipes.read_toml(Path(path))
-    if "arms" not in data:
-        entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
+    entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
+    if "arms" not in data and entries:
         if entry not in entries:
-            hint = nearest(entry, entries) if entry else f"choose one of {', '.join(entries)}"
-            raise RecipeError(f"{path}: {quote(entry)} is not a design in this file; {hint}")
+            problem = f"{quote(entry)} is not a design in this file" if entry else "has several designs; pass --entry"
+            raise RecipeError(f"{path}: {problem}; {nearest(entry, entries, most=99)}")
         columns, data = data[entry].get("columns"), data[entry]
         if isinstance(columns, str):  # the columns of another table
             if columns not in whole:
@@ -185,11 +187,9 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
         try:
             values = tomllib.loads(f"values = [{words}]")["values"]
         except tomllib.TOMLDecodeError:
-            values = [word.strip() for word in words.split(",") if word.strip()]
+            values = [recipes.read_word(word.strip())["value"] for word in words.split(",") if word.strip()]
         if not (key.strip() and mark and values):
-            raise RecipeError(
-                f"--over {quote(entry, quotes=False)}: write KEY=VALUE,VALUE, such as batching.most=2,4,8"
-            )
+            raise RecipeError(f"--over {quote(entry, quotes=False)}: write KEY=VALUE,VALUE, as in batching.most=2,4")
         grid.append([(key.strip(), value) for value in values])
     if not grid:
         return tuple(arms)
@@ -503,10 +503,8 @@ class _Job:
         if (folder / "results.json").exists():
             earlier = read_record(folder / MADE_OF) or {}
             if changed := differences({**dict.fromkeys(earlier), **made_of}, earlier):
-                raise EvaluationError(
-                    f"{folder}: contains a run that differs in {', '.join(changed[:3])}; remove it, or choose another "
-                    "output"
-                )
+                problem = f"contains a run that differs in {', '.join(changed[:3])}; remove it, or pass another output"
+                raise EvaluationError(f"{folder}: {problem}")
             return read_results(folder)
         report(f"{arm.name}, seed {seed}")
         settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__}
@@ -564,14 +562,29 @@ def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
             with Display(quiet=report is not None) as display:
                 results[arm.name].append(job.run(arm, seed, report or display.report, display.update))
         return results
-    threads = max(1, torch.get_num_threads() // jobs)
-    with worker_pool(jobs, _start_run, threads) as pool:
-        submitted = [(arm, pool.submit(_run_in_process, job, arm, seed, report is not None)) for arm, seed in runs]
-        for done in as_completed([future for _, future in submitted]):
-            done.result()  # a run that fails ends the sweep at once, not when those before it are done
-    for arm, future in submitted:
-        results[arm.name].append(future.result())
+    quiet = report is not None or logging.getLogger("isoglot").level > logging.INFO  # `isoglot --quiet`
+    for (arm, _), scores in zip(runs, _run_side_by_side(job, runs, jobs, quiet), strict=True):
+        results[arm.name].append(scores)
     return results
+
+
+def _run_side_by_side(job: _Job, runs: Sequence[tuple[Arm, int]], jobs: int, quiet: bool) -> list[Scores]:
+    """The scores of the runs in their order. The first error ends the other runs by SIGTERM."""
+    waiting, running, scores = [*range(len(runs))], dict[Future[Scores], int](), dict[int, Scores]()
+    others = active_children()
+    with worker_pool(jobs, _start_run, max(1, torch.get_num_threads() // jobs)) as pool:
+        while waiting or running:
+            while waiting and len(running) < jobs:  # a run that waited in the pool would begin after Ctrl-C
+                arm, seed = runs[place := waiting.pop(0)]
+                running[pool.submit(_run_in_process, job, arm, seed, quiet)] = place
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                try:
+                    scores[running.pop(done)] = done.result()
+                except Exception:
+                    for worker in {*active_children()} - {*others}:
+                        worker.terminate()
+                    raise
+    return [scores[place] for place in range(len(runs))]
 
 
 def _start_run(threads: int) -> None:
@@ -585,7 +598,7 @@ def _run_in_process(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:
 
     def say(message: str) -> None:
         if not quiet:
-            print(f"[{arm.name}, seed {seed}] {message}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"[{arm.name}, seed {seed}] {message}\n")  # one write, so that lines do not mix
 
     return job.run(arm, seed, say, lambda _: None)
 

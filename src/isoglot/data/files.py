@@ -238,7 +238,8 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         system = error.errno is not None or type(error) is OSError  # not those of gzip or of the network
-        if not system or isinstance(error, ConnectionError | TimeoutError) or not _concerns(error.filename, Path(path)):
+        name = error.filename2 or error.filename  # of a copy, what is written is the second
+        if not system or isinstance(error, ConnectionError | TimeoutError) or not _concerns(name, Path(path)):
             raise
         room = "; make room" if error.errno in _FULL else ""
         raise OutputError(f"{path}: can't be written: {error.strerror or error}{room}") from error
@@ -250,7 +251,7 @@ def _concerns(name: str | bytes | int | None, path: Path) -> bool:
         return True
     named = Path(os.fsdecode(name))
     targets = {path, path.absolute(), Path(os.path.realpath(path))}
-    beside = [named.parent == one.parent and named.name.startswith(name_beside(one, "").name) for one in targets]
+    beside = [str(named).startswith(str(name_beside(one, ""))) for one in targets]  # also what is inside
     return any(beside) or any(named == one or named in one.parents for one in targets)
 
 

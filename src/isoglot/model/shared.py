@@ -41,8 +41,10 @@ def complete(folder: Path, other: Path, shared: Shared, output: Path) -> None:
         for name in names:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, output / name)
-    with configs.reading(other / layout.GRAPH), (output / layout.GRAPH).open("ab") as graph:
-        graph.write(pick_initializers((other / layout.GRAPH).read_bytes(), shared.initializers))
+    with configs.reading(other / layout.GRAPH):
+        table = pick_initializers((other / layout.GRAPH).read_bytes(), shared.initializers)
+    with (output / layout.GRAPH).open("ab") as graph:
+        graph.write(table)
 
 
 def pick_initializers(model: bytes, names: Collection[str]) -> bytes:

@@ -100,6 +100,12 @@ def test_a_folder_that_is_no_model_asks_for_no_torch(without_torch):
     assert "not a model folder" in without_torch("-c", "import isoglot; isoglot.load('site')", fails=True)
 
 
+def test_onnx_runtime_sends_and_stores_nothing(without_torch, tmp_path):
+    home = "import os; os.environ |= {'HOME': os.getcwd(), 'XDG_CACHE_HOME': ''}; "
+    without_torch("-c", f"{home}import isoglot; isoglot.load().encode('a')")
+    assert [path.name for path in tmp_path.rglob("*") if "onnxruntime" in path.name or "deviceid" in path.name] == []
+
+
 @pytest.mark.slow
 def test_what_needs_torch_says_which_extra(without_torch, tmp_path):
     StaticEncoder.create(build_transformer().tokenizer.backend_tokenizer, 8, seed=1).save(tmp_path / "model")

@@ -246,13 +246,12 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def _concerns(name: str | bytes | int | None, path: Path) -> bool:
-    """Whether the file that an error names is `path`, a folder above it or what `name_beside` makes; none: a stream."""
+    """Whether an error names `path`, a folder above it, or what `name_beside` makes or has in it; none: a stream."""
     if not isinstance(name, str | bytes):
         return True
     named = Path(os.fsdecode(name))
     targets = {path, path.absolute(), Path(os.path.realpath(path))}
-    beside = [str(named).startswith(str(name_beside(one, ""))) for one in targets]  # also what is inside
-    return any(beside) or any(named == one or named in one.parents for one in targets)
+    return any(str(named).startswith(str(name_beside(one, ""))) or one.is_relative_to(named) for one in targets)
 
 
 def remove_temporary(folder: Path, names: str) -> None:

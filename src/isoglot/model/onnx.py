@@ -42,9 +42,7 @@ class Graph:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
         options.log_severity_level = 3
-        with configs.reading(
-            "the graph" if isinstance(self.source, bytes) else self.source, "export or download it again"
-        ):
+        with configs.reading(self.source if isinstance(self.source, Path) else "the graph", "export the model again"):
             return onnxruntime.InferenceSession(self.source, options, providers=["CPUExecutionProvider"])
 
     def __getstate__(self) -> dict[str, Any]:

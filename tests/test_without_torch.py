@@ -100,6 +100,12 @@ def test_a_folder_that_is_no_model_asks_for_no_torch(without_torch):
     assert "not a model folder" in without_torch("-c", "import isoglot; isoglot.load('site')", fails=True)
 
 
+def test_onnx_runtime_sends_and_stores_nothing(without_torch, tmp_path):
+    home = "import os; os.environ |= {'HOME': os.getcwd(), 'XDG_CACHE_HOME': ''}; "
+    without_torch("-c", f"{home}import isoglot; isoglot.load().encode('a')")
+    assert [path.name for path in tmp_path.rglob("*") if "onnxruntime" in path.name or "deviceid" in path.name] == []
+
+
 @pytest.mark.slow
 def test_what_needs_torch_says_which_extra(without_torch, tmp_path):
     StaticEncoder.create(build_transformer().tokenizer.backend_tokenizer, 8, seed=1).save(tmp_path / "model")
@@ -109,4 +115,8 @@ def test_what_needs_torch_says_which_extra(without_torch, tmp_path):
     for call in ('isoglot.load("plain")', 'isoglot.train("model", [("a", "b")], steps=1)'):
         line = without_torch("-c", f"import isoglot; {call}", fails=True).strip().splitlines()[-1]
         assert 'pip install "isoglot[torch]"' in line, line
+    line = without_torch("-c", "import isoglot.encoders", fails=True).strip().splitlines()[-1]
+    assert 'MissingExtraError: torch is not installed, and this needs it: pip install "isoglot[torch]"' in line
+    for name, named in [("isoglot-static", "isoglot[torch]"), ("nope", "unknown packaged model")]:
+        assert named in without_torch("-m", "isoglot", "models", "get", name, fails=True)
     assert json.loads(without_torch("-c", 'import json; print(json.dumps("started"))')) == "started"

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -219,6 +220,14 @@ sys.meta_path.insert(0, Interrupt())
 sys.argv = ["isoglot", "--help"]
 runpy.run_module("isoglot", run_name="__main__")
 """
+
+
+def test_a_pipe_gets_utf8_whatever_the_system_has(tmp_path):
+    (tmp_path / "one.toml").write_text('name = "日本"\n', encoding="utf-8")
+    command = [sys.executable, "-m", "isoglot", "recipe", "show", "one.toml", "--raw"]
+    environment = os.environ | {"PYTHONIOENCODING": "cp1252"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout.decode()) == (0, 'name = "日本"\n'), done.stderr
 
 
 def test_an_interruption_of_the_imports_shows_no_traceback():

@@ -1,7 +1,6 @@
 """No verb writes over an input or over what it did not write, and a wrong output is rejected before the work."""
 
 import os
-import resource
 import shutil
 import signal
 import sqlite3
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import RECIPE, invoke, locked_elsewhere
+from killed import full_after
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
@@ -229,13 +229,8 @@ def test_a_full_disk_is_one_line_that_names_the_path(project, words, named, monk
     Path("long.eng").write_text("".join(f"{line}\n" for line in lines))
     Path("long.tsv").write_text("eng\tdeu\n" + "".join(f"{line}\t{line[::-1]}\n" for line in lines))
     Path("long.toml").write_text(RECIPE.replace("p.tsv", "long.tsv"))
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, before[1]))
-    try:
-        with pytest.raises(IsoglotError, match=named):
-            run(*words)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_after(1500), pytest.raises(IsoglotError, match=named):
+        run(*words)
     assert [path for path in Path().rglob(".*") if path.name.endswith((".lock", ".tmp", ".new", ".old"))] == []
     run(*words)
 

@@ -1,7 +1,9 @@
-"""What killed processes leave: work that ends before any of its changes of the file system."""
+"""What killed processes and full disks leave: work that ends before any of its changes of the file system."""
 
 import os
+import resource
 import sys
+from contextlib import contextmanager
 
 CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "open")
 
@@ -48,3 +50,14 @@ def kill_at_every_change(work, check, *, by=None):
 def tree(folder):
     """The content of all files of a folder, by their paths."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@contextmanager
+def full_after(size):
+    """No file of this process grows above `size` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

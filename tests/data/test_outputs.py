@@ -2,15 +2,14 @@
 
 import errno
 import os
-import resource
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from killed import kill_at_every_change, killed_before, tree
+from killed import full_after, kill_at_every_change, killed_before, tree
 
 from isoglot.core.errors import OutputError
 from isoglot.data.files import (
@@ -28,17 +27,6 @@ from isoglot.data.files import (
 from isoglot.model import layout
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks and limits are of POSIX systems")
-
-
-@contextmanager
-def full_after(size):
-    """No file of this process grows above `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def save(target, text):

@@ -181,6 +181,15 @@ def test_files_are_the_same_on_rerun(tmp_path, ending):
     assert sorted(tmp_path.iterdir()) == paths
 
 
+def test_a_long_note_stays_in_the_picture():
+    sentences = made(["a", "b", "c"]).sentences
+    with draw(sentences, np.eye(3, 2), title="A map", note="Neighbourhoods are meaningful. " * 5) as (figure, _):
+        figure.draw_without_rendering()
+        title, note = (text.get_window_extent() for text in figure.texts)
+        assert note.x1 <= figure.bbox.x1
+        assert figure.axes[0].bbox.y1 < note.y0 < note.y1 < title.y0
+
+
 def test_a_notebook_shows_the_map():
     shown = isoglot.plot(VECTORS[:8], GROUPS[:2], method="pca", title='"<b>')._repr_html_()
     assert re.fullmatch(r'<img alt="&quot;&lt;b&gt;" src="data:image/png;base64,[\w+/=]+">', shown)

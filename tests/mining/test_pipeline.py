@@ -54,6 +54,14 @@ def test_lists_give_named_tuples(pairs, vectors):
     assert (again, again.source_id) == (pairs[1], pairs[1].source_id)
 
 
+def test_parquet_without_pyarrow_is_an_error_before_the_work(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    model = isoglot.load("isoglot-static")
+    monkeypatch.setattr(type(model), "encode", lambda *_, **__: pytest.fail("encoded"))
+    with pytest.raises(MissingExtraError, match="parquet"):
+        isoglot.mine(model, GERMAN, ENGLISH, output=tmp_path / "out.parquet")
+
+
 def test_the_reported_recall_within_a_side_is_that_of_the_others():
     """Each row finds itself, which made up a fifth of the neighbours counted."""
     pytest.importorskip("faiss", reason="FAISS is not installed")

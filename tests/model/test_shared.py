@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from killed import full_after
 
 import isoglot
 from conftest import SENTENCES, build_transformer
@@ -101,3 +102,15 @@ def test_a_cache_that_cannot_be_written_is_named(models, monkeypatch, tmp_path):
     with pytest.raises(EncoderError, match=r"small: .*file/cache.*ISOGLOT_CACHE"):
         isoglot.load("small")
     assert isoglot.load("large").encode(SENTENCES).any()
+
+
+@pytest.mark.parametrize("during", ["copies", "the table"])
+def test_a_full_disk_names_the_cache(models, during):
+    files = [path.stat().st_size for path in models.rglob("*") if path.is_file() and path.parent.name != "onnx"]
+    part = (models / "small" / layout.GRAPH).stat().st_size
+    assert max(files) <= part
+    with (
+        full_after(100 if during == "copies" else part + 10),
+        pytest.raises(EncoderError, match=r"^small: .*cache/models/small: .*make room.*ISOGLOT_CACHE"),
+    ):
+        isoglot.load("small")

@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -216,11 +217,15 @@ def _fail(message: str) -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Open the null device for streams that the caller has closed: the next file would take the number of one."""
+    """Open the null device for streams that the caller has closed, since the next file would take the number of one;
+    write UTF-8 to a file or a pipe, as into every other file.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
             setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w"))
+    if isinstance(sys.stdout, TextIOWrapper) and not sys.stdout.isatty():  # a terminal has an encoding of its own
+        sys.stdout.reconfigure(encoding="utf-8")
 
 
 def main() -> NoReturn:

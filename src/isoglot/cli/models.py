@@ -39,6 +39,9 @@ def get(name: str) -> None:
 
     name  name of a model (`isoglot models list`)
     """
+    from isoglot.model import packaged
+
+    packaged.get(name)  # before torch is asked for, a name or package that is missing
     from isoglot.encoders.loading import expand
 
     typer.echo(expand(name))

@@ -238,20 +238,20 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except OSError as error:
         system = error.errno is not None or type(error) is OSError  # not those of gzip or of the network
-        if not system or isinstance(error, ConnectionError | TimeoutError) or not _concerns(error.filename, Path(path)):
+        name = error.filename2 or error.filename  # of a copy, what is written is the second
+        if not system or isinstance(error, ConnectionError | TimeoutError) or not _concerns(name, Path(path)):
             raise
         room = "; make room" if error.errno in _FULL else ""
         raise OutputError(f"{path}: can't be written: {error.strerror or error}{room}") from error
 
 
 def _concerns(name: str | bytes | int | None, path: Path) -> bool:
-    """Whether the file that an error names is `path`, a folder above it or what `name_beside` makes; none: a stream."""
+    """Whether an error names `path`, a folder above it, or what `name_beside` makes or has in it; none: a stream."""
     if not isinstance(name, str | bytes):
         return True
     named = Path(os.fsdecode(name))
     targets = {path, path.absolute(), Path(os.path.realpath(path))}
-    beside = [named.parent == one.parent and named.name.startswith(name_beside(one, "").name) for one in targets]
-    return any(beside) or any(named == one or named in one.parents for one in targets)
+    return any(str(named).startswith(str(name_beside(one, ""))) or one.is_relative_to(named) for one in targets)
 
 
 def remove_temporary(folder: Path, names: str) -> None:

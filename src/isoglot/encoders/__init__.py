@@ -3,13 +3,16 @@
 Importing this loads torch but not transformers, which takes seconds and is imported when a transformer is opened.
 """
 
-from isoglot.encoders.averaging import average
-from isoglot.encoders.base import Encoder, to_tensor
-from isoglot.encoders.fitting import fit_flow, fit_whitening
-from isoglot.encoders.loading import load
-from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.encoders.vocabulary import trim
+from isoglot.core.errors import naming_extras
+
+with naming_extras():
+    from isoglot.encoders.averaging import average
+    from isoglot.encoders.base import Encoder, to_tensor
+    from isoglot.encoders.fitting import fit_flow, fit_whitening
+    from isoglot.encoders.loading import load
+    from isoglot.encoders.static import StaticEncoder
+    from isoglot.encoders.transformer import TransformerEncoder
+    from isoglot.encoders.vocabulary import trim
 
 __all__ = [
     "Encoder",

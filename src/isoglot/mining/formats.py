@@ -126,10 +126,14 @@ def open_output(
 ) -> Iterator[tuple[Callable[[Iterable[MinedPair]], None], list[Path]]]:
     """A function that writes pairs to a file, and the files that it writes, checked and locked before the work.
 
-    Raises `ValueError` for an unknown format, and if it needs languages, `OutputError` for one of the inputs.
+    Raises `ValueError` for an unknown format, and if it needs languages, `OutputError` for one of the inputs,
+    `MissingExtraError` for Parquet without pyarrow.
     """
     form = format_of(path) if form is None else form
     check_format(form)
+    if form == "parquet":  # before the work
+        with naming_extras():
+            importlib.import_module("pyarrow")
     if form in NEED_LANGUAGES and languages is None:
         raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
     if form == "moses" and languages is not None and languages[0] == languages[1]:

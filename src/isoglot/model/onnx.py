@@ -8,6 +8,7 @@ of one in memory.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -35,15 +36,14 @@ class Graph:
     @cached_property
     def session(self) -> Any:
         """The ONNX Runtime session. Raises EncoderError for a graph that can't be read."""
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else it sends facts of the machine, and stores an id
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
         options.log_severity_level = 3
-        source = self.source if isinstance(self.source, bytes) else str(self.source)
-        name = "the graph" if isinstance(source, bytes) else source
-        with configs.reading(name, "export or download the model again"):
-            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        with configs.reading(self.source if isinstance(self.source, Path) else "the graph", "export the model again"):
+            return onnxruntime.InferenceSession(self.source, options, providers=["CPUExecutionProvider"])
 
     def __getstate__(self) -> dict[str, Any]:
         return {"source": self.source}

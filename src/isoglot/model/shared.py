@@ -7,7 +7,6 @@ joined are one message, so the whole graph is the part, and behind it a graph of
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -40,9 +39,10 @@ def complete(folder: Path, other: Path, shared: Shared, output: Path) -> None:
     for source, names in ((folder, {*list_files(folder)} - {FILE, layout.FILES}), (other, shared.files)):
         for name in names:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, output / name)
-    with configs.reading(other / layout.GRAPH), (output / layout.GRAPH).open("ab") as graph:
-        graph.write(pick_initializers((other / layout.GRAPH).read_bytes(), shared.initializers))
+            (output / name).write_bytes((source / name).read_bytes())
+    with configs.reading(other / layout.GRAPH):
+        table = pick_initializers((other / layout.GRAPH).read_bytes(), shared.initializers)
+    (output / layout.GRAPH).write_bytes((folder / layout.GRAPH).read_bytes() + table)
 
 
 def pick_initializers(model: bytes, names: Collection[str]) -> bytes:

@@ -8,6 +8,7 @@ the same figure gives the same bytes.
 from __future__ import annotations
 
 import re
+import textwrap
 import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -256,7 +257,9 @@ def draw(
     shows_codes = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
     columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))
     columns = -(-len(kinds) // -(-len(kinds) // columns))  # rows of equal length
-    side, top_height = 1.5 * _SIDE if shows_codes else side, 0.62 if title or note else 0.04
+    side = 1.5 * _SIDE if shows_codes else side
+    lines = textwrap.wrap(plain(note), int(16 * side)) or [""]  # about 17 letters of this size to an inch
+    top_height = 0.46 + 0.16 * len(lines) if title or note else 0.04
     bottom_height = 0.04 if shows_codes else 0.24 * -(-len(kinds) // columns) + 0.1
     height = side + top_height + bottom_height
     with canvas(side, height) as figure:
@@ -293,7 +296,7 @@ def draw(
                 placing: dict[str, Any] = {"ha": inside, "va": "top", "size": 8, "bbox": box, "zorder": 2}
                 axes.annotate(words, tuple(at), (0, -5), textcoords="offset points", **placing)
         figure.text(0.02, 1 - 0.26 / height, plain(title)[:80], size=12, weight="bold")
-        figure.text(0.02, 1 - 0.5 / height, plain(note)[:140], size=8, color="#55585e")
+        figure.text(0.02, 1 - (top_height - 0.12) / height, "\n".join(lines), size=8, color="#55585e")
         yield figure, axes.transData.transform(places) / figure.bbox.size
 
 

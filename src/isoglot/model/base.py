@@ -243,7 +243,7 @@ class Model(Backend):
         sentences: str | Iterable[str] | None = None,
         inputs: str | Iterable[str] | None = None,
     ) -> Any:
-        """Vectors (N, D) of N texts in their order, or (D,) of a single string; no texts give (0, D).
+        """Vectors (N, D) of N texts in their order; of a single string (D,), or (1, D) with `output`; of none (0, D).
 
         texts                 a string, a list, or any iterable, which is read once and never stored as a whole
         batch_size            maximum texts per chunk; None: as many as `batch_tokens` allows

@@ -30,7 +30,7 @@ export async function load(folder) {
 
 /** Token ids of a text; of a long one the first, and the special token at the end. */
 export function tokenize(model, sentence, prompt = model.prompt) {
-  const { ids } = model.tokenizer.encode(prompt + sentence);
+  const { ids } = model.tokenizer.encode(prompt + sentence.trim());
   return ids.length <= model.maxLength ? ids : [...ids.slice(0, model.maxLength - 1), ids.at(-1)];
 }
 

@@ -54,6 +54,12 @@ def test_lists_give_named_tuples(pairs, vectors):
     assert (again, again.source_id) == (pairs[1], pairs[1].source_id)
 
 
+def test_a_wrong_name_of_a_model_leaves_nothing(tmp_path):
+    with pytest.raises(EncoderError, match="'isoglot-smal' not found"):
+        isoglot.mine("isoglot-smal", GERMAN, ENGLISH, output=tmp_path / "out.tsv")
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_parquet_without_pyarrow_is_an_error_before_the_work(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     model = isoglot.load("isoglot-static")

@@ -30,6 +30,7 @@ from isoglot.mining import formats, sentences
 from isoglot.mining.formats import Gold, Languages, MinedPair, PairList
 from isoglot.mining.sentences import Side, Source, is_file
 from isoglot.model import Model, encode, load
+from isoglot.model.finding import find
 from isoglot.model.resumable import encode_file
 from isoglot.scale import Cluster, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.mining import Table
@@ -237,6 +238,8 @@ def mine(
     memory = parse_size(computation.budget)
     pair = formats.check_languages(languages, len(texts)) or formats.guess_languages(path, names if has_files else [])
     with_ids = any(side_ids) if destination.write_ids is None else destination.write_ids
+    if isinstance(model, str | Path):
+        find(str(model))  # a wrong name is an error before the texts are read and the work folder is made
     with ExitStack() as stack:
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
         inputs += [one for one in (*tables, gold) if is_file(one)]

@@ -238,8 +238,6 @@ def mine(
     memory = parse_size(computation.budget)
     pair = formats.check_languages(languages, len(texts)) or formats.guess_languages(path, names if has_files else [])
     with_ids = any(side_ids) if destination.write_ids is None else destination.write_ids
-    if isinstance(model, str | Path):
-        find(str(model))  # a wrong name is an error before the texts are read and the work folder is made
     with ExitStack() as stack:
         inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
         inputs += [one for one in (*tables, gold) if is_file(one)]
@@ -247,6 +245,8 @@ def mine(
             opened = formats.open_output(path, destination.format, pair, ids=with_ids, inputs=inputs)
             write, written = stack.enter_context(opened)
             inputs += written
+        if isinstance(model, str | Path):
+            find(str(model))  # a wrong name is an error before the texts are read and the work folder is made
         folder = _open_work(stack, files, destination, inputs)
         sides = [
             sentences.gather(

@@ -1,10 +1,10 @@
 """Tokenises texts word by word and remembers the words, for tokenizers whose pieces never cross a space.
 
 Most words of a text were seen before, and to look up a word is far faster than to cut it. That the ids are those of the
-tokenizer follows from its description: its normalizer changes each character alone or with the marks after it, and it
-cuts before every space, so that the first piece of a word, and no other, begins with the sign for a space. Words with
-signs that become a space depend on their neighbours, and so do words with a special token: texts with such words, with
-two spaces in a row, or with very long words are left to the tokenizer.
+tokenizer follows from its description: its normalizer changes each character alone or with the marks after it, or white
+space into one space, and it cuts before every space, so that the first piece of a word, and no other, begins with the
+sign for a space. Words with signs that become a space depend on their neighbours, and so do words with a special token:
+texts with such words, with two spaces in a row, or with very long words are left to the tokenizer.
 """
 
 from __future__ import annotations

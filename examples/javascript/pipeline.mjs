@@ -9,5 +9,6 @@ const [folder, ...sentences] = process.argv.slice(2);
 env.allowRemoteModels = false;
 env.localModelPath = dirname(resolve(folder));
 const extract = await pipeline("feature-extraction", basename(resolve(folder)), { dtype: "q8" });
-const vectors = await extract(sentences, { pooling: "mean", normalize: true }); // the pooling of 1_Pooling/config.json
+const texts = sentences.map((sentence) => sentence.trim()); // as isoglot does
+const vectors = await extract(texts, { pooling: "mean", normalize: true }); // the pooling of 1_Pooling/config.json
 for (const vector of vectors.tolist()) console.log(JSON.stringify(vector));

@@ -17,6 +17,10 @@ const wide = document.documentElement.scrollWidth, width = document.documentElem
 const table = [...document.querySelectorAll("#scores table")].find((found) => found.tBodies[0].rows.length > 100);
 table.tHead.querySelectorAll("button")[1].click();
 const values = [...table.tBodies[0].rows].map((row) => parseFloat(row.cells[1].textContent));
+const counts = [...table.tBodies[0].rows].map((row) => row.cells[row.cells.length - 1]);
+counts[5].textContent = "1,997"; // the others are 400
+table.tHead.querySelectorAll("button")[counts[5].cellIndex].click();
+const most = table.tBodies[0].rows[0].cells[counts[5].cellIndex].textContent;
 const box = document.querySelector("input");
 const typed = (words) => {
   box.value = words;
@@ -35,7 +39,7 @@ const scale = Math.min(...[...document.querySelectorAll("img")].map((found) => f
 const heads = [...document.querySelectorAll("thead th")].filter((head) => head.scrollWidth > head.clientWidth).length;
 const edges = [...document.querySelectorAll("img, table, .bars")].map((found) => found.getBoundingClientRect().right);
 const filled = edges.filter((edge) => edge > 0.6 * width).length / edges.length;
-const found = { width, wide, values, left, hidden, scale, heads, filled };
+const found = { width, wide, values, most, left, hidden, scale, heads, filled };
 parent.document.documentElement.innerHTML = "<pre>" + JSON.stringify(found) + "</pre>";
 }
 </script>
@@ -73,6 +77,7 @@ def test_in_a_browser_it_fits_the_window_and_its_script_works(tmp_path, browser,
     assert found["filled"] > 0.3  # of the figures and tables begin or reach far right of the middle
     assert len(found["values"]) == 112
     assert found["values"] == sorted(found["values"], reverse=True)
+    assert found["most"] == "1,997"
     assert [len(codes) for codes in found["left"].values()] == [3, 1, 1, 1, 112, 0, 1]
     assert {code for codes in list(found["left"].values())[:4] for code in codes} == {
         *("deu-eng", "kor-eng", "jpn-eng", "cmn-eng", "jav-eng", "tgl-eng")

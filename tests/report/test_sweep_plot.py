@@ -3,7 +3,8 @@
 import pytest
 
 from isoglot.core.errors import EvaluationError
-from isoglot.report.sweep_plot import _lines, plot_sweep
+from isoglot.report.charts import canvas
+from isoglot.report.sweep_plot import _lines, _panel, plot_sweep
 
 
 def test_a_folder_without_a_sweep_is_refused(tmp_path):
@@ -19,3 +20,14 @@ def test_arms_that_differ_in_a_list_are_points_of_one_line():
     lines, ticks, label = _lines(arms)
     assert [*lines] == ["lr=0.1"]
     assert (ticks, label) == (["[1, 2]", "[3, 4]"], "data.mix")
+
+
+def test_means_are_joined_in_the_order_of_the_axis():
+    """They were joined in the order in which the values were passed: the line went back and forth."""
+    points = [(64, "b"), (8, "a"), (512, "c")]
+    with canvas(4, 3) as figure:
+        axes = figure.subplots()
+        _panel(axes, {"": points}, [8, 64, 512], {"a": [0.1], "b": [0.2], "c": [0.3]}, 100.0, numeric=True)
+        x, y = axes.lines[0].get_data()
+    assert [*x] == [8, 64, 512]
+    assert [*y] == pytest.approx([10, 20, 30])

@@ -200,6 +200,17 @@ def test_the_dev_score_of_an_arm_is_that_of_its_last_layer(project):
     assert made.values["dev"]["white"] != made.values["dev"]["plain"]
 
 
+def test_the_dev_score_has_the_unit_and_direction_of_its_metric(project):
+    """A distance of 0.5 was shown as 50.0."""
+    arms = [{"name": "new", "untrained": True}, {"name": "trained"}]
+    change = {"task": "centroids", "metric": "distance", "data": "pairs.tsv", "subset": ""}
+    overrides = [f"evaluation.{key}={json.dumps(value)}" for key, value in change.items()]
+    made = swept(project, {"recipe": str(project / "tiny.toml"), "arms": arms}, overrides=overrides, steps=1)
+    (row,) = made.comparison.tables[0].rows
+    assert (row.subset, row.unit, row.lower_is_better) == ("dev", "plain", True)
+    assert [cells[2] for cells in made.grids()[0].rows] == [f"{value.mean:.3f}" for value in row.values]
+
+
 def test_dev_scores_on_different_data_are_not_compared(project):
     """Two recipes that name the same folder, each beside itself."""
     (project / "other").mkdir()

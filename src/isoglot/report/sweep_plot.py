@@ -65,7 +65,7 @@ def _panel(
 ) -> None:
     """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
     for place, (name, points) in enumerate(lines.items()):
-        series = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
+        series = sorted((at if numeric else ticks.index(at), [factor * v for v in values[arm]]) for at, arm in points)
         positions, means = [at for at, _ in series], [statistics.mean(seeds) for _, seeds in series]
         deviations = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in series]
         points_drawn = [(at, value) for at, seeds in series for value in seeds]

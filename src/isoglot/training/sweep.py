@@ -523,9 +523,9 @@ class _Job:
             )  # fmt: skip
             settings["seconds"] = None if resumes else round(outcome.seconds)
             encoder = _fit_layer(arm, load_encoder(outcome.model, device=place), plan, seed)
-            scores = [] if outcome.best is None else [_dev_score(outcome.best, lower=outcome.lower_is_better)]
+            scores = [] if outcome.best is None else [_dev_score(outcome.best, plan)]
         if plan is not None and (arm.untrained or arm.fit):  # what training scored is another encoder
-            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in plan.choices[:1]]
+            scores = [_dev_score(one.score(encoder)[0], plan) for one in plan.choices[:1]]
         for test in self.tests:
             scores += evaluate(
                 encoder, [test.task], data=test.data, languages=list(test.languages), precision=self.precision,
@@ -550,8 +550,8 @@ def _fit_layer(arm: Arm, encoder: Encoder, plan: Plan, seed: int) -> Encoder:
     return fit_flow(encoder, texts, seed=seed).encoder
 
 
-def _dev_score(value: float, *, lower: bool) -> Score:
-    return Score(DEV, "best", "score", value, 0, lower_is_better=lower)
+def _dev_score(value: float, plan: Plan) -> Score:
+    return replace(plan.choices[0].devs[0].metric, name="score").score(DEV, "best", value, 0)
 
 
 def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:

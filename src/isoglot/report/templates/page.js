@@ -2,7 +2,7 @@
 "use strict";
 {
   const number = (cell) => {
-    const found = parseFloat(cell.textContent);
+    const found = parseFloat(cell.textContent.replaceAll(",", ""));
     return Number.isNaN(found) ? -Infinity : found;
   };
   const sort = (header, body) => {

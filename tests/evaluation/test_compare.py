@@ -13,7 +13,7 @@ from scipy import stats
 
 from isoglot.core.errors import EvaluationError
 from isoglot.core.score import Unit, main_metrics
-from isoglot.evaluation.compare import Comparison, seeds_test
+from isoglot.evaluation.compare import Comparison, p_shown, seeds_test
 from isoglot.evaluation.compare import compare as compare_results
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.evaluation.statistics import STATISTICS
@@ -522,6 +522,13 @@ def test_seeds_are_tested_in_pairs():
     assert 1 < welch.df < 3
     assert seeds_test([0.1], [0.2]) == (None, None)
     assert seeds_test([0.1, 0.2], [0.1, 0.2]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.0005, "<0.001"), (0.0496, "0.050"), (0.05, "0.050"), (0.0501, "0.051"), (0.0514, "0.051")]
+)
+def test_a_p_value_is_shown_as_the_level_only_if_it_is_marked(p, shown):
+    assert p_shown(p) == shown
 
 
 def test_results_of_different_tasks_are_joined(tmp_path):

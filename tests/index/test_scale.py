@@ -73,6 +73,14 @@ def test_near_copies_and_translations_do_not_count_as_unrelated():
     assert middles[1] - middles[0] < 0.1
 
 
+def test_an_index_of_one_content_takes_the_sentences_of_the_package(toy_static):
+    """It has no unrelated sentences, and every hit had 99 %."""
+    made = Index.build(toy_static, ["cat"] * 80, ids=map(str, range(80)), languages="eng")
+    few = Index.build(toy_static, ["cat"], languages="eng")
+    scales = [one._find_scale(one._view) for one in (made, few)]
+    assert (scales[0].middle, scales[0].high) == (scales[1].middle, scales[1].high)
+
+
 def test_an_equal_text_has_100_whatever_its_vector(toy_static):
     """As with models of int8, and where queries have another prompt."""
     made = Index.build(toy_static, ["cat", "dog", "mat"], query_prompt="A dog runs ")

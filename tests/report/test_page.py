@@ -343,6 +343,18 @@ def test_no_margin_where_items_are_no_outcomes():
     assert estimate_margin(score) is estimate_margin(score, score) is None
 
 
+def test_changes_by_rounding_are_none():
+    """Means of the same errors in another order differ in the last bit."""
+
+    def model(name, errors):
+        parts = [Score("t", code, "m", value, 9) for code, value in zip(("deu", "kor", "swh"), errors, strict=True)]
+        means = [Score("t", name, "m", sum(errors) / 3, 3, ("deu", "kor", "swh")) for name in ("xx-eng", "xx-fra")]
+        return small(name, *parts, *means, Score("t", "mean", "m", sum(errors) / 3, 2, ("xx-eng", "xx-fra")))
+
+    assert sum((0.1, 0.2, 0.3)) != sum((0.3, 0.2, 0.1))
+    assert "0 better, 0 worse, 2 equal" in page([model("a", (0.1, 0.2, 0.3)), model("b", (0.3, 0.2, 0.1))])
+
+
 def test_bars_are_sorted_seen_first_and_best_first(document):
     found = bars(document)
     seen = [is_seen(label, ["deu", "fra", "spa", "rus", "zho"]) for label, _, _ in found]

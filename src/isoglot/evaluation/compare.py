@@ -641,8 +641,8 @@ def spread(value: Value, unit: Unit) -> str:
 
 
 def p_shown(p: float | None, otherwise: str = NOTHING) -> str:
-    """A p-value with three digits."""
-    return otherwise if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+    """A p-value with three digits, rounded up where it is just above the level: unmarked, it is not 0.050."""
+    return otherwise if p is None else "<0.001" if p < 0.001 else f"{0.051 if LEVEL < p < 0.051 else p:.3f}"
 
 
 def _interval(bounds: Interval | None, unit: Unit, *, sign: bool = False) -> str:

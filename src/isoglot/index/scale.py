@@ -114,9 +114,9 @@ def _neighbours(
         others, sample = np.flatnonzero(languages == language), drawn[languages[drawn] == language]
         if len(others) < _LEAST or not len(sample):
             continue
-        scores = table[rows[sample]] @ table[rows[others]].T
-        is_same = contents[sample][:, None] == contents[others]
-        cosines.append(np.where(is_same | (scores > 1 - _EQUAL), -1, scores).max(axis=1))
+        scores, is_same = table[rows[sample]] @ table[rows[others]].T, contents[sample][:, None] == contents[others]
+        nearest = np.where(is_same | (scores > 1 - _EQUAL), -1, scores).max(axis=1)
+        cosines.append(nearest[nearest > -1])  # without rows that have no other content beside them
     return np.concatenate(cosines) if cosines else np.empty(0, np.float32)
 
 

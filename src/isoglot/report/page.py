@@ -274,7 +274,7 @@ def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> It
     bars = []
     for subset in (name for name in rows if name in same):
         base, other = pairs[subset]
-        value = other.value - base.value if place else base.value
+        value = round(other.value - base.value, 12) if place else base.value  # means may differ by rounding
         margin = estimate_margin(base, other) if place else estimate_margin(base)
         margin = None if margin is None else scale(unit) * margin
         text = spell(value, unit, sign=place > 0)

@@ -260,7 +260,7 @@ class Sweep:
     def _list_plain_p(self) -> list[str]:
         """A line with what only p-values that are not corrected would mark."""
         marked = [
-            f"{row.subset}: {name}{change.mark} {p:.3f}"
+            f"{row.subset}: {name}{change.mark} {p_shown(p)}"
             for row in self.comparison.tables[0].rows
             for name, change in zip(self.comparison.systems[1:], row.differences, strict=True)
             if (p := _larger_p(change)) is not None and p <= LEVEL and not change.significant

@@ -509,6 +509,7 @@ def test_a_suite_leaves_out_columns_that_a_system_lacks():
         versus(*[[score("x", [0, 1])]] * 2, tasks=["quick"])
 
 
+@pytest.mark.filterwarnings("error")
 def test_seeds_are_tested_in_pairs():
     values = {"base": [0.50, 0.60, 0.40], "new": [0.52, 0.63, 0.41]}
     systems = {name: [results(Score("t", "x", "m", value, 10)) for value in every] for name, every in values.items()}
@@ -522,6 +523,8 @@ def test_seeds_are_tested_in_pairs():
     assert 1 < welch.df < 3
     assert seeds_test([0.1], [0.2]) == (None, None)
     assert seeds_test([0.1, 0.2], [0.1, 0.2]) == (1.0, 1.0)
+    assert seeds_test([0.5, 0.5], [0.5, 0.5, 0.5]) == (1.0, 2.0)
+    assert seeds_test([0.5, 0.5, 0.5], [0.6, 0.7])[1] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -542,15 +543,13 @@ def seeds_test(base: Sequence[float], other: Sequence[float]) -> tuple[float | N
 
     if max(len(base), len(other)) < 2:
         return None, None
-    if len(base) == len(other) or min(len(base), len(other)) == 1:
-        changes = np.asarray(other, np.float64) - np.asarray(base, np.float64)
-        if np.ptp(changes) < 1e-12:
-            return (1.0, len(changes) - 1.0) if abs(float(changes[0])) < 1e-12 else (None, None)
-        test = stats.ttest_1samp(changes, 0.0)
-    elif max(np.ptp(base), np.ptp(other)) < 1e-12:
-        return None, None
-    else:
-        test = stats.ttest_ind(base, other, equal_var=False)
+    is_paired = len(base) == len(other) or min(len(base), len(other)) == 1
+    changes = np.subtract(other, base) if is_paired else np.subtract.outer(other, base).ravel()
+    if np.ptp(changes) < 1e-12:
+        return (1.0, max(len(base), len(other)) - 1.0) if abs(float(changes[0])) < 1e-12 else (None, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # equal seeds of one system
+        test = stats.ttest_1samp(changes, 0.0) if is_paired else stats.ttest_ind(base, other, equal_var=False)
     return float(test.pvalue), float(test.df)
 
 

@@ -45,7 +45,7 @@ from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
 from isoglot.core.processes import end_with_parent, worker_pool
 from isoglot.core.progress import Report, clock
-from isoglot.core.score import Score, main_metrics
+from isoglot.core.score import Metric, Score, Unit, main_metrics
 from isoglot.core.toml import tomllib
 from isoglot.data.files import (
     atomic_write,
@@ -523,9 +523,9 @@ class _Job:
             )  # fmt: skip
             settings["seconds"] = None if resumes else round(outcome.seconds)
             encoder = _fit_layer(arm, load_encoder(outcome.model, device=place), plan, seed)
-            scores = [] if outcome.best is None else [_dev_score(outcome.best, plan)]
+            scores = [] if outcome.best is None else [_dev_score(outcome.best, plan.choices[0].devs[0].metric)]
         if plan is not None and (arm.untrained or arm.fit):  # what training scored is another encoder
-            scores = [_dev_score(one.score(encoder)[0], plan) for one in plan.choices[:1]]
+            scores = [_dev_score(one.score(encoder)[0], one.devs[0].metric) for one in plan.choices[:1]]
         for test in self.tests:
             scores += evaluate(
                 encoder, [test.task], data=test.data, languages=list(test.languages), precision=self.precision,
@@ -550,8 +550,9 @@ def _fit_layer(arm: Arm, encoder: Encoder, plan: Plan, seed: int) -> Encoder:
     return fit_flow(encoder, texts, seed=seed).encoder
 
 
-def _dev_score(value: float, plan: Plan) -> Score:
-    return replace(plan.choices[0].devs[0].metric, name="score").score(DEV, "best", value, 0)
+def _dev_score(value: float, metric: Metric) -> Score:
+    unit: Unit = "plain" if metric.unit == "plain" else "fraction"  # fraction: comparable with runs of version 0.2
+    return Score(DEV, "best", "score", value, 0, unit=unit, lower_is_better=metric.lower_is_better)
 
 
 def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:
@@ -668,8 +669,7 @@ def _columns_of(scores: Sequence[Score]) -> list[Column]:
     for task, metrics in main_metrics(scores).items():
         for metric in metrics:
             of_metric = [score for score in scores if (score.task, score.metric) == (task, metric)]
-            averages = [score for score in of_metric if score.over] or of_metric
-            for score in averages:
+            for score in [score for score in of_metric if score.over] or of_metric:
                 words = [task, *([score.subset] if len(of_metric) > 1 else []), *([metric] if len(metrics) > 1 else [])]
                 columns.append(Column(" ".join(words), ((task, score.subset, metric),)))
     return columns

@@ -31,3 +31,11 @@ def test_means_are_joined_in_the_order_of_the_axis():
         x, y = axes.lines[0].get_data()
     assert [*x] == [8, 64, 512]
     assert [*y] == pytest.approx([10, 20, 30])
+
+
+def test_true_and_false_are_words():
+    """They were numbers, from False to True, with a line between them."""
+    arms = [{"name": f"normalize={value}", "at": {"encoder.normalize": value == "true"}} for value in ("true", "false")]
+    lines, ticks, _ = _lines(arms)
+    assert ticks == ["true", "false"]
+    assert lines == {"": [("true", "normalize=true"), ("false", "normalize=false")]}

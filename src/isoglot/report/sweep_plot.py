@@ -98,5 +98,5 @@ def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[Lines, list[Any], str]:
         # Without this setting, by its whole name or its last part. Its value may contain commas, as a list does.
         short, text = axis.rpartition(".")[2], f"={write_value(value)}, "
         name = f", {arm['name']}, ".replace(f", {axis}{text}", ", ").replace(f", {short}{text}", ", ").strip(", ")
-        lines.setdefault(name, []).append((value if isinstance(value, int | float) else str(value), arm["name"]))
+        lines.setdefault(name, []).append((value if type(value) in (int, float) else write_value(value), arm["name"]))
     return lines, list(dict.fromkeys(at for points in lines.values() for at, _ in points)), axis

@@ -2,6 +2,7 @@
 
 import zipfile
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -115,14 +116,42 @@ def test_an_index_reads_sentences_of_tables_and_not_lines(tmp_path):
     path = write(tmp_path / "a.csv", CSV)
     found = [(one.text, one.language, one.translation) for one in read_sentences(str(path))]
     assert found[:2] == [("One, two", "eng", "Eins"), ("Eins", "deu", "One, two")]
-    named = write(tmp_path / "b.csv", "key,english,german\n1,One,Eins\n")
-    with pytest.raises(CorpusError, match=r"b\.csv:1: has the columns key, english, german, .*--columns"):
+    named = write(tmp_path / "b.csv", "place,english,german\n1,One,Eins\n")
+    with pytest.raises(CorpusError, match=r"b\.csv:1: has the columns place, english, german, .*--columns"):
         list(read_sentences(str(named)))
-    columns = columns_of("key=id,english=en,german=de")
+    columns = columns_of("place=id,english=en,german=de")
     assert [one.id for one in read_sentences(str(named), columns=columns)] == ["1", "1"]
     assert [one.text for one in read_sentences(f"en={named}", columns={"english": "text"})] == ["One"]
     with pytest.raises(CorpusError, match="none is called spanish"):
         list(read_sentences(str(named), columns={"spanish": "es"}))
+
+
+def test_columns_that_are_not_sentences_and_two_of_one_language(tmp_path):
+    """A key is not in Kupia, ids in capitals not in Indonesian, and English of two countries is not one column."""
+    path = write(tmp_path / "a.csv", "key,en-US,en-GB,de\nk,color,colour,Farbe\n")
+    found = [(one.text, one.language, one.translation) for one in read_sentences(str(path))]
+    assert found == [("color", "eng", "colour"), ("colour", "eng", "color"), ("Farbe", "deu", "color")]
+    with pytest.raises(CorpusError, match=r'a\.csv:1: "id" may be ids or Indonesian'):
+        list(read_sentences(str(write(path, "EN,ID,DE\nHello,Halo,Hallo\n"))))
+    with pytest.raises(CorpusError, match="two columns have the same name: en, en"):
+        list(read_sentences(str(write(path, "en,en\na,b\n"))))
+    for key in ("home.title", "btn_ok", "7"):
+        with pytest.raises(CorpusError, match=f"contains ids such as '{key}'"):
+            list(read("csv", write(path, f"id,en\n{key},Home\n")))
+    assert next(read("csv", write(path, "id,en\nanak-anak,children\n"))).langs == ("ind", "eng")
+
+
+def test_a_cell_is_as_long_as_a_line(tmp_path):
+    text = "word, " * 50_000
+    assert [*read_texts(write(tmp_path / "a.csv", f'text\n"{text}"\n'))] == [(2, text)]
+
+
+@pytest.mark.parametrize("name", ["a.xml", "a.sdlxliff", "a"])
+def test_markup_is_not_indexed_as_sentences(tmp_path, name):
+    path = write(tmp_path / name, '\ufeff<?xml version="1.0"?>\n<xliff/>\n')
+    for read_file in (read_sentences, partial(read, "lines")):
+        with pytest.raises(CorpusError, match="has markup"):
+            list(read_file(str(path)))
 
 
 def test_mining_reads_the_column_of_the_text(tmp_path):

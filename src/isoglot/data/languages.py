@@ -6,8 +6,8 @@ and the file names of Tatoeba, LASER and XTREME (`cmn`, `pes`, `swh`); most are 
 `langcodes` library, without its optional `language_data`.
 
 *One language, one code.* A macro-language and the individual language that its code stands for in practice are the
-same: cmn zh -> zho, arb ar -> ara, pes fa -> fas, swh sw -> swa, ekk et -> est, lvs lv -> lav, zsm ms -> msa, nob no ->
-nor, khk mn -> mon, kmr ku -> kur, mhr -> chm. Other members keep their own: yue, wuu, arz, ckb, prs, nno, ind.
+same: cmn zh -> zho, arb ar -> ara, pes prs fa -> fas, swh sw -> swa, ekk et -> est, lvs lv -> lav, zsm ms -> msa,
+nob no -> nor, khk mn -> mon, kmr ku -> kur, mhr -> chm. Other members keep their own: yue, wuu, arz, ckb, nno, ind.
 *Scripts* are dropped where they are the usual one (`eng_Latn`, `arb_Arab`, `srp_Cyrl`) and kept elsewhere. Chinese has
 two usual scripts, so its script is kept whenever it is known, even if only by the country (`zh-TW` -> `zho_Hant`);
 `zho` alone means either, and `matches` lets it stand for both. Regions and variants are dropped.

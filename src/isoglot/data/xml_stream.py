@@ -20,6 +20,7 @@ DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
 
 _PIECE = 1 << 16  # bytes parsed at a time, since their events are in memory together
+_LINE_BREAKS = {"lb", "xlf:lb", "LINE_BREAK"}  # attributes of an empty tag that is a line break: TMX, XLIFF, Angular
 
 
 class Event(NamedTuple):
@@ -144,10 +145,11 @@ def read_elements(
 
 
 def text_of(element: Element | None, hidden: Collection[str]) -> str:
-    """The text of an element and of those inside it, except for the `hidden` ones."""
+    """The text of an element and of those inside it, except for the `hidden` ones; line breaks are spaces."""
     if element is None:
         return ""
     pieces = [element.text or ""]
     for inner in element:  # at most `DEEPEST` inside each other
-        pieces += ["" if inner.tag in hidden else text_of(inner, hidden), inner.tail or ""]
+        space = "" if _LINE_BREAKS.isdisjoint(inner.attrib.values()) else " "
+        pieces += [space, "" if inner.tag in hidden else text_of(inner, hidden), inner.tail or ""]
     return "".join(pieces)

@@ -141,6 +141,11 @@ def test_columns_that_are_not_sentences_and_two_of_one_language(tmp_path):
     assert next(read("csv", write(path, "id,en\nanak-anak,children\n"))).langs == ("ind", "eng")
 
 
+def test_a_number_and_a_code_before_a_sentence_are_not_a_score_and_a_pair(tmp_path):
+    with pytest.raises(CorpusError, match=r"has the columns 1, cmn, .*'1' is not a language"):
+        list(read_sentences(str(write(tmp_path / "sentences.tsv", "1\tcmn\t你好\n2\teng\tHi\n"))))
+
+
 def test_a_cell_is_as_long_as_a_line(tmp_path):
     text = "word, " * 50_000
     assert [*read_texts(write(tmp_path / "a.csv", f'text\n"{text}"\n'))] == [(2, text)]

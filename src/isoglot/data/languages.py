@@ -37,9 +37,8 @@ LONGEST_CODE = 64  # characters; a longer text is not a code, and nearest codes 
 # Where our reading differs from the library's. It turns hbs into Serbian and keeps Norwegian apart from Bokmål, which
 # no corpus does; corpora write Tagalog and Filipino for the same texts; and Tatoeba has test sets for both kzj and dtp.
 _OURS = {
-    **{"sh": "hbs", "hbs": "hbs", "kzj": "kzj"},
+    **{"sh": "hbs", "hbs": "hbs", "kzj": "kzj", "tl": "tgl", "tgl": "tgl", "fil": "tgl"},
     **{"nb": "nor", "nob": "nor", "no": "nor", "nor": "nor"},
-    **{"tl": "tgl", "tgl": "tgl", "fil": "tgl"},
 }
 # Codes in corpora that the library does not know: Wikipedia's, constructed, new and retired languages.
 WIKIPEDIAS = {

@@ -145,12 +145,12 @@ def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -
 
 
 def _match_mined(first: list[str]) -> list[str] | None:
-    """The columns of what `isoglot mine` writes as TSV, which has no header."""
+    """The columns of what `isoglot mine` writes as TSV, which has no header, and decimals in its scores."""
     try:
         finite(first[0])
     except ValueError:
         return None
-    return [SCORE, *_MINED[len(first)]] if len(first) in _MINED else None
+    return [SCORE, *_MINED[len(first)]] if len(first) in _MINED and "." in first[0] else None
 
 
 def _header(names: list[str], path: str) -> list[str]:

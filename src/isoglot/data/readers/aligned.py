@@ -48,8 +48,12 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 
 def language_in_name(name: str) -> str | None:
-    """The code in the name of a text, which may be a document, such as `report.deu.docx`; as `split_name`."""
-    return split_name(without_compression(name).rpartition(".")[0] if input_format(name) in DOCUMENTS else name)[1]
+    """The code in the name of a text, which may be a document, such as `report.deu.docx`; as `split_name`.
+
+    `film.eng.sdh.srt` is not in Southern Kurdish: these are subtitles for the deaf.
+    """
+    stem = without_compression(name).rpartition(".")[0] if input_format(name) in DOCUMENTS else name
+    return split_name(stem[:-4] if stem.lower().endswith(".sdh") and stem != name else stem)[1]
 
 
 def pair_in_name(name: str) -> tuple[str, str] | None:

@@ -92,8 +92,8 @@ def read_xliff(path: str | Path, *, counts: Counter[str] | None = None) -> Itera
             counts["untranslated"] += 1
             continue
         if not all(languages):
-            problem = f"unit {number} is translated, and the file does not declare both languages"
-            raise CorpusError(problem, file=path, line=line)
+            problem = f"unit {number} is translated, and its file lacks source-language or target-language (trgLang)"
+            raise CorpusError(f"{problem}; add it", file=path, line=line)
         try:
             yield Group((source, target), canonical_list(languages))
         except CorpusError as error:

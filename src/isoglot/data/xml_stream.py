@@ -20,7 +20,8 @@ DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
 
 _PIECE = 1 << 16  # bytes parsed at a time, since their events are in memory together
-_LINE_BREAKS = {"lb", "xlf:lb", "LINE_BREAK"}  # attributes of an empty tag that is a line break: TMX, XLIFF, Angular
+# Of a tag that is a line break: in TMX, XLIFF 1.2, XLIFF 2, and that of Angular.
+_LINE_BREAKS = {("type", "lb"), ("ctype", "lb"), ("subType", "xlf:lb"), ("equiv", "LINE_BREAK")}
 
 
 class Event(NamedTuple):
@@ -150,6 +151,6 @@ def text_of(element: Element | None, hidden: Collection[str]) -> str:
         return ""
     pieces = [element.text or ""]
     for inner in element:  # at most `DEEPEST` inside each other
-        space = "" if _LINE_BREAKS.isdisjoint(inner.attrib.values()) else " "
+        space = "" if _LINE_BREAKS.isdisjoint(inner.attrib.items()) else " "
         pieces += [space, "" if inner.tag in hidden else text_of(inner, hidden), inner.tail or ""]
     return "".join(pieces)

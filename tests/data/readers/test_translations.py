@@ -44,6 +44,7 @@ def test_units_become_groups(tmp_path):
         ("\n   two\n   lines\t", "two lines"),
         ("keep\u00a0this\u3000", "keep\u00a0this\u3000"),
         ('two<ph x="1" type="lb">&lt;br/&gt;</ph>lines<x ctype="lb"/>, three', "two lines , three"),
+        ('La<hi xml:lang="lb">ngue</hi>', "Langue"),
     ],
 )
 def test_inline_tags_are_flattened(tmp_path, segment, text):

@@ -63,6 +63,20 @@ def test_a_workbook_is_read_by_its_first_sheet(workbook):
     assert sentence == Sentence(sentence.id, "1.5", "eng")
 
 
+def test_the_first_sheet_is_the_first_that_is_seen(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["text"])
+    book.active.append(["hidden"])
+    book.active.sheet_state = "hidden"
+    sheet = book.create_sheet("seen")
+    sheet.append(["text"])
+    sheet.append(["seen"])
+    book.active = 1
+    book.save(tmp_path / "a.xlsx")
+    assert [*read_texts(tmp_path / "a.xlsx")] == [(2, "seen")]
+
+
 def test_an_empty_table_and_a_workbook_that_openpyxl_cannot_read(tmp_path, workbook):
     for empty in (workbook("e.xlsx"), write(tmp_path / "e.csv", "\n\n")):
         with pytest.raises(CorpusError, match=r"e\.(xlsx|csv): contains no text"):

@@ -5,8 +5,8 @@ written as lines is an entry there and nothing else.
 
 Tables have a header. TSV is cut at tabs and never quoted, so every character stands for itself. CSV is quoted as in
 RFC 4180; its separator is the comma, semicolon or tab that is most frequent in the first line outside of quotes; rows
-without any text are skipped. Of an XLSX workbook the first sheet is read: numbers and dates as text, formulas as stored
-values.
+without any text are skipped. Of an XLSX workbook the first visible sheet is read: numbers and dates as text, formulas as
+stored values.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _xlsx_cells(path: str | Path) -> Cells:
                 raise CorpusError(f"{problem}; save the sheet as CSV", file=path)
         book = load_workbook(path, read_only=True, data_only=True)
         try:
-            sheet = book.worksheets[0]
+            sheet = next((one for one in book.worksheets if one.sheet_state == "visible"), book.worksheets[0])
             sheet.reset_dimensions()  # what the file says of its size may be wrong
             width = 0
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):

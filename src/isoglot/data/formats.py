@@ -5,8 +5,8 @@ written as lines is an entry there and nothing else.
 
 Tables have a header. TSV is cut at tabs and never quoted, so every character stands for itself. CSV is quoted as in
 RFC 4180; its separator is the comma, semicolon or tab that is most frequent in the first line outside of quotes; rows
-without any text are skipped. Of an XLSX workbook the first visible sheet is read: numbers and dates as text, formulas as
-stored values.
+without any text are skipped. Of an XLSX workbook the first visible sheet is read: numbers and dates as text, formulas
+as stored values.
 """
 
 from __future__ import annotations

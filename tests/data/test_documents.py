@@ -118,6 +118,33 @@ def test_texts_of_documents_by_every_reader(folder, name):
     ]
 
 
+@pytest.mark.parametrize(
+    "name, text, texts",
+    [
+        (
+            "a.html",
+            "<p>Click <img src=x> to<script>x</script> go&nbsp;!<p>&nbsp;<p>a<img>b",
+            ["Click to go\u00a0!", "a b"],
+        ),
+        ("a.html", "<p><ruby>東京<rp>(</rp><rt>とうきょう</rt><rp>)</rp></ruby>です", ["東京です"]),
+        ("a.md", "---\n\nThe boat\n\n---\n\nsails\u3000now\n", ["The boat", "sails\u3000now"]),
+        (
+            "a.srt",
+            "1\n00:00:01,000 --> 00:00:02,500\n\u00a0\n\n2\n00:00:03,000 --> 00:00:04,000\nHé\u00a0!\n",
+            ["Hé\u00a0!"],
+        ),
+    ],
+)
+def test_what_stands_inside_a_sentence_does_not_cut_it(tmp_path, name, text, texts):
+    assert texts_of(write(tmp_path / name, text)) == texts
+
+
+def test_pronunciations_and_tabs_of_docx(tmp_path):
+    ruby = "<w:ruby><w:rt><w:r><w:t>とう</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>東</w:t></w:r></w:rubyBase></w:ruby>"
+    body = f"<w:p><w:r>{ruby}<w:t>京</w:t><w:ptab/><w:t>now\u00a0!</w:t></w:r></w:p>"
+    assert texts_of(write_docx(tmp_path / "a.docx", body)) == ["東京 now\u00a0!"]
+
+
 def test_docx_that_is_too_large_or_hostile(tmp_path, monkeypatch):
     bomb = write_docx(tmp_path / "bomb.docx", "<w:p/>" * 100_000)
     assert bomb.stat().st_size < 20_000

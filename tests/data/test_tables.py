@@ -2,6 +2,7 @@
 
 import zipfile
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,20 @@ def test_a_workbook_is_read_by_its_first_sheet(workbook):
     assert sentence == Sentence(sentence.id, "1.5", "eng")
 
 
+def test_the_first_sheet_is_the_first_that_is_seen(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["text"])
+    book.active.append(["hidden"])
+    book.active.sheet_state = "hidden"
+    sheet = book.create_sheet("seen")
+    sheet.append(["text"])
+    sheet.append(["seen"])
+    book.active = 1
+    book.save(tmp_path / "a.xlsx")
+    assert [*read_texts(tmp_path / "a.xlsx")] == [(2, "seen")]
+
+
 def test_an_empty_table_and_a_workbook_that_openpyxl_cannot_read(tmp_path, workbook):
     for empty in (workbook("e.xlsx"), write(tmp_path / "e.csv", "\n\n")):
         with pytest.raises(CorpusError, match=r"e\.(xlsx|csv): contains no text"):
@@ -115,14 +130,47 @@ def test_an_index_reads_sentences_of_tables_and_not_lines(tmp_path):
     path = write(tmp_path / "a.csv", CSV)
     found = [(one.text, one.language, one.translation) for one in read_sentences(str(path))]
     assert found[:2] == [("One, two", "eng", "Eins"), ("Eins", "deu", "One, two")]
-    named = write(tmp_path / "b.csv", "key,english,german\n1,One,Eins\n")
-    with pytest.raises(CorpusError, match=r"b\.csv:1: has the columns key, english, german, .*--columns"):
+    named = write(tmp_path / "b.csv", "place,english,german\n1,One,Eins\n")
+    with pytest.raises(CorpusError, match=r"b\.csv:1: has the columns place, english, german, .*--columns"):
         list(read_sentences(str(named)))
-    columns = columns_of("key=id,english=en,german=de")
+    columns = columns_of("place=id,english=en,german=de")
     assert [one.id for one in read_sentences(str(named), columns=columns)] == ["1", "1"]
     assert [one.text for one in read_sentences(f"en={named}", columns={"english": "text"})] == ["One"]
     with pytest.raises(CorpusError, match="none is called spanish"):
         list(read_sentences(str(named), columns={"spanish": "es"}))
+
+
+def test_columns_that_are_not_sentences_and_two_of_one_language(tmp_path):
+    """A key is not in Kupia, ids in capitals not in Indonesian, and English of two countries is not one column."""
+    path = write(tmp_path / "a.csv", "key,en-US,en-GB,de\nk,color,colour,Farbe\n")
+    found = [(one.text, one.language, one.translation) for one in read_sentences(str(path))]
+    assert found == [("color", "eng", "colour"), ("colour", "eng", "color"), ("Farbe", "deu", "color")]
+    with pytest.raises(CorpusError, match=r'a\.csv:1: "id" may be ids or Indonesian'):
+        list(read_sentences(str(write(path, "EN,ID,DE\nHello,Halo,Hallo\n"))))
+    with pytest.raises(CorpusError, match="two columns have the same name: en, en"):
+        list(read_sentences(str(write(path, "en,en\na,b\n"))))
+    for key in ("home.title", "btn_ok", "7"):
+        with pytest.raises(CorpusError, match=f"contains ids such as '{key}'"):
+            list(read("csv", write(path, f"id,en\n{key},Home\n")))
+    assert next(read("csv", write(path, "id,en\nanak-anak,children\n"))).langs == ("ind", "eng")
+
+
+def test_a_number_and_a_code_before_a_sentence_are_not_a_score_and_a_pair(tmp_path):
+    with pytest.raises(CorpusError, match=r"has the columns 1, cmn, .*'1' is not a language"):
+        list(read_sentences(str(write(tmp_path / "sentences.tsv", "1\tcmn\t你好\n2\teng\tHi\n"))))
+
+
+def test_a_cell_is_as_long_as_a_line(tmp_path):
+    text = "word, " * 50_000
+    assert [*read_texts(write(tmp_path / "a.csv", f'text\n"{text}"\n'))] == [(2, text)]
+
+
+@pytest.mark.parametrize("name", ["a.xml", "a.sdlxliff", "a"])
+def test_markup_is_not_indexed_as_sentences(tmp_path, name):
+    path = write(tmp_path / name, '\ufeff<?xml version="1.0"?>\n<xliff/>\n')
+    for read_file in (read_sentences, partial(read, "lines")):
+        with pytest.raises(CorpusError, match="has markup"):
+            list(read_file(str(path)))
 
 
 def test_mining_reads_the_column_of_the_text(tmp_path):

@@ -94,7 +94,7 @@ def test_columns_that_do_not_exist_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "eng\ten\na\tb\n", ":1: two columns"),
+        ("a.tsv", "eng\teng\na\tb\n", ":1: two columns"),
         ("a.tsv", "en\tid\nHello\tHalo\n", ':1: "id" may be ids or Indonesian'),
         ("a.jsonl", '{"en": "Hello", "id": "Halo"}\n', ':1: "id" may be ids or Indonesian'),
         ("a.tsv", "eng\tnonsense\na\tb\n", ":1: has the columns eng, nonsense, and 'nonsense' is not a language"),

@@ -428,5 +428,4 @@ def describe(counts_by_source: Counts) -> str:
     counts = sum(counts_by_source.values(), Counter[str]())
     first = ("read", "leaked", "repeated")
     names = [*first, *(name for name in counts if name not in (*first, "kept")), "kept"]
-    phrases = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]
-    return "groups: " + ", ".join(phrases or ["none"])
+    return "groups: " + ", ".join([f"{counts[name]:,} {name}" for name in names if counts.get(name)] or ["none"])

@@ -1,8 +1,9 @@
 """The texts of documents: DOCX, HTML, Markdown and subtitles.
 
 A text is a paragraph, a heading, a cell of a table, an item of a list, or the words of one subtitle, on one line:
-white space inside it is layout and becomes single spaces. A line break ends a text. Code blocks, scripts and styles are
-left out, and so are notes, headers and footers of DOCX.
+white space inside it is layout and becomes single spaces; no-break and ideographic spaces stay. A line break ends a
+text. Code blocks, scripts and styles are left out, and so are pronunciations beside characters (ruby), and notes,
+headers and footers of DOCX.
 """
 
 from __future__ import annotations
@@ -19,20 +20,26 @@ from isoglot.data.xml_stream import LONGEST_TEXT, read_events
 LARGEST = 1 << 28  # bytes of the text of a DOCX document when unpacked, and characters of Markdown
 _LONGEST_PARAGRAPH = 100_000  # characters; of Markdown that is not one, a parser's time is quadratic
 _INLINE = frozenset(
-    ["a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins",
-     "kbd", "label", "mark", "nobr", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
-     "sup", "time", "tt", "u", "var", "wbr"]
+    ["a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img",
+     "ins", "kbd", "label", "mark", "nobr", "picture", "q", "rb", "rp", "rt", "ruby", "s", "samp", "script",
+     "small", "source", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"]
 )  # fmt: skip
-_HIDDEN = frozenset(("script", "style", "template"))
-_FRONT_MATTER = re.compile(r"---\n(?:.*\n)*?(?:---|\.\.\.)\n")
+_HIDDEN = frozenset(("rp", "rt", "script", "style", "template"))  # inside a paragraph as well as between two
+_FRONT_MATTER = re.compile(r"\A---\n(?!\s*\n)(?:.*\n)*?(?:---|\.\.\.)\n")  # a blank line first: it is a rule
 _BREAK = re.compile(r"<br\b", re.IGNORECASE)
+_LAYOUT = re.compile(r"[ \t\r\n\f\v]+")
 _TIMES = re.compile(r"\s*(?:\d+:)?\d+:\d+[.,]\d+\s*-->\s*(?:\d+:)?\d+:\d+[.,]\d+")
 _TAGS = re.compile(r"</?[a-zA-Z][^<>]*>|\{\\[^{}]*\}")  # of HTML and of SubStation Alpha
 _DOCX_TEXT = "word/document.xml"
 _DOCX_BORDERS = ("w:p", "w:br", "w:cr")
-_DOCX_LETTERS = {"w:tab": " ", "w:noBreakHyphen": "-"}
-_DOCX_REPEATED = {"mc:Fallback", "w:moveFrom"}  # what precedes it, for older programs; what stands elsewhere now
+_DOCX_LETTERS = {"w:tab": " ", "w:ptab": " ", "w:noBreakHyphen": "-"}
+_DOCX_REPEATED = {"mc:Fallback", "w:moveFrom", "w:rt"}  # for older programs; what stands elsewhere now; pronunciation
 _BLOCK = 1 << 16
+
+
+def collapse(text: str) -> str:
+    """The text with single spaces as layout, and none around it; no-break and ideographic spaces stay. Empty: blank."""
+    return _LAYOUT.sub(" ", text).strip(" ") if text.strip() else ""
 
 
 class _Gathered:
@@ -51,7 +58,7 @@ class _Gathered:
 
     def end(self) -> None:
         """The present text is complete."""
-        if text := " ".join("".join(self._pieces).split()):
+        if text := collapse("".join(self._pieces)).strip():
             self._done.append(text)
         self._pieces, self._size = [], 0
 
@@ -71,6 +78,7 @@ class _Page:
         self._hidden += tag in _HIDDEN
         if tag not in _INLINE:
             self.texts.end()
+        self.data(" " if tag == "img" else "")
 
     def end(self, tag: str) -> None:
         self._hidden -= tag in _HIDDEN
@@ -113,9 +121,7 @@ def read_markdown(path: str | Path) -> Iterator[str]:
             what = "paragraph" if paragraph > _LONGEST_PARAGRAPH else "document"
             raise CorpusError(f"a {what} too long for Markdown; save plain text as .txt", file=path, line=number)
         lines.append(line)
-    text = "\n".join(lines) + "\n"
-    if front := _FRONT_MATTER.match(text):
-        text = text[front.end() :]
+    text = _FRONT_MATTER.sub("", "\n".join([*lines, ""]))
     texts = _Gathered(path)
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         for part in token.children or ():
@@ -151,7 +157,7 @@ def read_subtitles(path: str | Path) -> Iterator[str]:
 
 
 def _words(lines: list[str]) -> str:
-    return " ".join(_TAGS.sub("", " ".join(lines)).split())
+    return collapse(_TAGS.sub("", " ".join(lines))).strip()
 
 
 def read_docx(path: str | Path) -> Iterator[str]:

@@ -5,8 +5,8 @@ written as lines is an entry there and nothing else.
 
 Tables have a header. TSV is cut at tabs and never quoted, so every character stands for itself. CSV is quoted as in
 RFC 4180; its separator is the comma, semicolon or tab that is most frequent in the first line outside of quotes; rows
-without any text are skipped. Of an XLSX workbook the first sheet is read: numbers and dates as text, formulas as stored
-values.
+without any text are skipped. Of an XLSX workbook the first visible sheet is read: numbers and dates as text, formulas
+as stored values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from typing import Any
 
 from isoglot.core.errors import CorpusError, OutputError, naming_extras, nearest
 from isoglot.data.documents import read_docx, read_html, read_markdown, read_subtitles
-from isoglot.data.files import atomic_write, first_bytes, json_object, json_string, read_lines, suffix_of
+from isoglot.data.files import LONGEST_LINE, atomic_write, first_bytes, json_object, json_string, read_lines, suffix_of
 from isoglot.data.vectors import write_parquet
 
 _BREAKS = re.compile(r"[\t\r\n\0]")
 _CARRIAGE_RETURN = re.compile("_x000D_\n?")  # as workbooks write it, and openpyxl leaves it
 _LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked
 _BLOCK = 4096  # rows of Parquet read at a time
+csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))  # a cell may be as long as a line
 _SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "।", "؟", "።")
 _ASIDE = ("id", "score")  # columns that are not sentences
 
@@ -148,9 +149,7 @@ def text_column(names: Sequence[str], path: str | Path) -> int:
         name = names[places[0]] if places and not texts else "NAME"
         raise CorpusError(f"{problem}; {advice} --columns {name}", file=path)
     if (name := names[places[0]].rstrip()).endswith(_SENTENCE_ENDS):  # else this sentence would be lost
-        raise CorpusError(
-            f"has the sentence {name!r} where the name of its column should be; add a header: text", file=path
-        )
+        raise CorpusError(f"has the sentence {name!r} as the name of its column; add a header: text", file=path)
     return places[0]
 
 
@@ -198,7 +197,7 @@ def _xlsx_cells(path: str | Path) -> Cells:
                 raise CorpusError(f"{problem}; save the sheet as CSV", file=path)
         book = load_workbook(path, read_only=True, data_only=True)
         try:
-            sheet = book.worksheets[0]
+            sheet = next((one for one in book.worksheets if one.sheet_state == "visible"), book.worksheets[0])
             sheet.reset_dimensions()  # what the file says of its size may be wrong
             width = 0
             for number, row in enumerate(sheet.iter_rows(values_only=True), 1):

@@ -161,7 +161,7 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
 def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, line: int | None = None) -> None:
     """Raise `CorpusError` if one of the texts of the first row is an id, of a column that would be Indonesian."""
     for name, cell in row.items():
-        if name.lower() == "id" and cell in texts and any(map(str.isdigit, cell)) and len(cell.split()) == 1:
+        if name.lower() == "id" and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1:
             problem = f"the column {name} would be Indonesian, and contains ids such as {quote(cell, most=40)}"
             raise CorpusError(f"{problem}; call it key, or leave it out", file=file, line=line)
 

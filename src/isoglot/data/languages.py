@@ -6,8 +6,8 @@ and the file names of Tatoeba, LASER and XTREME (`cmn`, `pes`, `swh`); most are 
 `langcodes` library, without its optional `language_data`.
 
 *One language, one code.* A macro-language and the individual language that its code stands for in practice are the
-same: cmn zh -> zho, arb ar -> ara, pes fa -> fas, swh sw -> swa, ekk et -> est, lvs lv -> lav, zsm ms -> msa, nob no ->
-nor, khk mn -> mon, kmr ku -> kur, mhr -> chm. Other members keep their own: yue, wuu, arz, ckb, prs, nno, ind.
+same: cmn zh -> zho, arb ar -> ara, pes prs fa -> fas, swh sw -> swa, ekk et -> est, lvs lv -> lav, zsm ms -> msa,
+nob no -> nor, khk mn -> mon, kmr ku -> kur, mhr -> chm. Other members keep their own: yue, wuu, arz, ckb, nno, ind.
 *Scripts* are dropped where they are the usual one (`eng_Latn`, `arb_Arab`, `srp_Cyrl`) and kept elsewhere. Chinese has
 two usual scripts, so its script is kept whenever it is known, even if only by the country (`zh-TW` -> `zho_Hant`);
 `zho` alone means either, and `matches` lets it stand for both. Regions and variants are dropped.
@@ -37,9 +37,8 @@ LONGEST_CODE = 64  # characters; a longer text is not a code, and nearest codes 
 # Where our reading differs from the library's. It turns hbs into Serbian and keeps Norwegian apart from Bokmål, which
 # no corpus does; corpora write Tagalog and Filipino for the same texts; and Tatoeba has test sets for both kzj and dtp.
 _OURS = {
-    **{"sh": "hbs", "hbs": "hbs", "kzj": "kzj"},
+    **{"sh": "hbs", "hbs": "hbs", "kzj": "kzj", "tl": "tgl", "tgl": "tgl", "fil": "tgl"},
     **{"nb": "nor", "nob": "nor", "no": "nor", "nor": "nor"},
-    **{"tl": "tgl", "tgl": "tgl", "fil": "tgl"},
 }
 # Codes in corpora that the library does not know: Wikipedia's, constructed, new and retired languages.
 WIKIPEDIAS = {

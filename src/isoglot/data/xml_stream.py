@@ -20,6 +20,8 @@ DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
 
 _PIECE = 1 << 16  # bytes parsed at a time, since their events are in memory together
+# Of a tag that is a line break: in TMX, XLIFF 1.2, XLIFF 2, and that of Angular.
+_LINE_BREAKS = {("type", "lb"), ("ctype", "lb"), ("subType", "xlf:lb"), ("equiv", "LINE_BREAK")}
 
 
 class Event(NamedTuple):
@@ -144,10 +146,11 @@ def read_elements(
 
 
 def text_of(element: Element | None, hidden: Collection[str]) -> str:
-    """The text of an element and of those inside it, except for the `hidden` ones."""
+    """The text of an element and of those inside it, except for the `hidden` ones; line breaks are spaces."""
     if element is None:
         return ""
     pieces = [element.text or ""]
     for inner in element:  # at most `DEEPEST` inside each other
-        pieces += ["" if inner.tag in hidden else text_of(inner, hidden), inner.tail or ""]
+        space = "" if _LINE_BREAKS.isdisjoint(inner.attrib.items()) else " "
+        pieces += [space, "" if inner.tag in hidden else text_of(inner, hidden), inner.tail or ""]
     return "".join(pieces)

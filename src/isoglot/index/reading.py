@@ -27,12 +27,11 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
 from isoglot.core.numbers import finite
 from isoglot.data import formats
-from isoglot.data.files import read_lines
-from isoglot.data.groups import group_of
+from isoglot.data.groups import group_of, unzip
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_moses
-from isoglot.data.readers.tsv import IGNORED, SCORE
+from isoglot.data.readers.tsv import IGNORED, KEY, SCORE
 from isoglot.index.store import Sentence
 from isoglot.index.units import identify
 
@@ -40,7 +39,7 @@ _PLAIN = {"id", "text", "language", "translation", "translation_language", SCORE
 _MINED = {3: ("source", "target"), 5: ("source_id", "target_id", "source", "target")}  # columns after the score
 _IDS = {"id", "source_id", "target_id"}
 _Unit = tuple[str | None, list[Sentence]]  # an id, if there is one, and sentences of this id
-_ASIDE = {"id", SCORE, IGNORED}  # columns of a table of languages that are not sentences
+_ASIDE = {"id", SCORE, KEY, IGNORED}  # columns of a table of languages that are not sentences
 
 
 @check_arguments()
@@ -75,8 +74,8 @@ def _units(source: str, language: str, columns: Mapping[str, str] | None) -> Ite
             cells = {role: item.get(name) for name, role in columns.items()} if columns else item
             yield from _of_row({name: cell for name, cell in cells.items() if cell is not None}, path, line, codes)
     else:
-        texts = formats.read_texts(path) if form in formats.DOCUMENTS else read_lines(path)
-        yield from ((None, [Sentence("", text, _one(codes, path))]) for _, text in texts if text.strip())
+        texts = (text for _, text in formats.read_texts(path) if text.strip())
+        yield from ((None, [Sentence("", text, _one(codes, path))]) for text in texts)
 
 
 def _source(source: str, language: str) -> tuple[str, tuple[str, ...]]:
@@ -131,7 +130,7 @@ def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -
     if missing := [name for name, role in (columns or {}).items() if role not in names]:
         raise CorpusError(f"has no column {missing[0]!r}; correct --columns", file=path, line=1)
     if not columns:  # which say what `id` is
-        _check_id(names, path, 1)
+        _check_id([*map(str.lower, names)], path, 1)
     names = _header(names, path)
     for number, cells in rows:
         row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.strip()}
@@ -141,17 +140,17 @@ def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -
         elif "text" in names:
             yield from _of_row({"text": "", **row}, path, number, codes)
         else:
-            texts = {name: text for name, text in row.items() if name not in _ASIDE}
-            yield row.get("id"), _versions([*texts.values()], [*texts])
+            sides = (side for side in zip(cells, names, strict=True) if side[1] not in _ASIDE)
+            yield row.get("id"), _versions(*unzip(sides))
 
 
 def _match_mined(first: list[str]) -> list[str] | None:
-    """The columns of what `isoglot mine` writes as TSV, which has no header."""
+    """The columns of what `isoglot mine` writes as TSV, which has no header, and decimals in its scores."""
     try:
         finite(first[0])
     except ValueError:
         return None
-    return [SCORE, *_MINED[len(first)]] if len(first) in _MINED else None
+    return [SCORE, *_MINED[len(first)]] if len(first) in _MINED and "." in first[0] else None
 
 
 def _header(names: list[str], path: str) -> list[str]:
@@ -163,8 +162,8 @@ def _header(names: list[str], path: str) -> list[str]:
         problem = f"has the columns {quote(', '.join(names), quotes=False)}, and {wrong} is not a language"
         advice = "choose columns with --columns, as in --columns english=en,german=de or --columns name"
         raise CorpusError(f"{problem}; {advice}", file=path, line=1)
-    if len(set(columns)) != len(columns):
-        raise CorpusError(f"two columns have the same name: {', '.join(columns)}", file=path, line=1)
+    if len(set(names)) != len(names):  # two of one language may differ in the region
+        raise CorpusError(f"two columns have the same name: {', '.join(names)}", file=path, line=1)
     return columns
 
 

@@ -51,6 +51,7 @@ def test_file_names_tell_the_language(name, parts):
 
 def test_the_language_of_a_document_is_before_its_suffix():
     codes = {"a.deu.docx": "deu", "film.de.srt": "de", "film.srt": None, "a.eng.md.xz": "eng", "a.eng.xz": "eng"}
+    codes |= {"film.eng.SDH.srt": "eng", "film.en.sdh.srt.gz": "en", "a.sdh": "sdh"}
     assert {name: language_in_name(name) for name in codes} == codes
 
 

@@ -43,6 +43,8 @@ def test_units_become_groups(tmp_path):
         ('See <ph x="1">{1}</ph>there', "See there"),
         ("\n   two\n   lines\t", "two lines"),
         ("keep\u00a0this\u3000", "keep\u00a0this\u3000"),
+        ('two<ph x="1" type="lb">&lt;br/&gt;</ph>lines<x ctype="lb"/>, three', "two lines , three"),
+        ('La<hi xml:lang="lb">ngue</hi>', "Langue"),
     ],
 )
 def test_inline_tags_are_flattened(tmp_path, segment, text):
@@ -143,8 +145,32 @@ def test_pairs_of_po_and_xliff(tmp_path):
     assert pairs_of(folders.write(tmp_path / "b.po", PO.replace("The red boat", "The\u2028red boat"))) == pairs_of(po)
     named = folders.write(tmp_path / "c.po", PO.replace("Language: de", "X-Generator: a"))
     assert [group.langs for group in read_files([named], languages=["en", "de"])] == [("eng", "deu")] * 3
+    broken = XLIFF_2.replace("boat<ph id=", "boat<ph subType='xlf:lb' id=").replace("It sails", "It\u00a0 sails")
+    assert pairs_of(folders.write(tmp_path / "d.xliff", broken))[1] == ("It\u00a0 sails.", "Es fährt.")
     for path in (po, first, second):
         sentence = next(read_sentences(str(path)))
         assert (sentence.text, sentence.language, sentence.translation) == (boats[0], "eng", boats[1])
         with pytest.raises(CorpusError, match="has pairs of translations"):
             list(read_texts(path))
+
+
+@pytest.mark.parametrize(
+    "rule, texts",
+    [
+        ("nplurals=4; plural=(n%100==1 ? 1 : n%100==2 ? 2 : n%100==3 || n%100==4 ? 3 : 0);", ["1", "0"]),  # Slovenian
+        ("nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 ? 3 : 5", ["1", "5"]),  # like Arabic
+        ("nplurals=1; plural=0;", ["0"]),
+        ("nplurals=INTEGER; plural=EXPRESSION;", ["0", "1"]),
+        ("nplurals=2; plural=(n % 0);", ["0", "1"]),
+        ("", ["0", "1"]),
+    ],
+)
+def test_a_plural_has_the_forms_for_one_and_many(tmp_path, rule, texts):
+    head = 'msgid ""\nmsgstr ""\n"Language: sr_RS@latin\\n"\n' + (f'"Plural-Forms: {rule}\\n"\n' if rule else "")
+    forms = "".join(f'msgstr[{number}] "{number}\u00a0!"\n' for number in range(6))
+    path = folders.write(tmp_path / "a.po", f'{head}\nmsgid "boat"\nmsgid_plural "boats"\n{forms}')
+    groups = [*read("po", path)]
+    assert [group.texts for group in groups] == [
+        *zip(("boat", "boats"), (f"{one}\u00a0!" for one in texts), strict=False)
+    ]
+    assert groups[0].langs == ("eng", "srp_Latn")

@@ -32,7 +32,7 @@ def read_sentences(
     A blank line is an error, or with `skip_empty` left out and counted in `counts["empty"]`.
     """
     languages = (canonical(language, file=path),)
-    for number, text in read_texts(path) if input_format(path) in DOCUMENTS else read_lines(path):
+    for number, text in read_texts(path) if input_format(path) in ("lines", *DOCUMENTS) else read_lines(path):
         if text.strip():
             yield Group((text,), languages)
         elif not skip_empty:
@@ -44,13 +44,16 @@ def read_sentences(
 def split_name(name: str) -> tuple[str, str | None]:
     """`news.deu.txt.xz` -> ("news", "deu"), `deu.txt` -> ("", "deu"); the code as written, None if there is none."""
     stem, _, code = without_compression(name).removesuffix(".txt").rpartition(".")
-    named = code.lower() not in _ENDINGS and is_language(code)
-    return (stem, code) if named else (name, None)
+    return (stem, code) if code.lower() not in _ENDINGS and is_language(code) else (name, None)
 
 
 def language_in_name(name: str) -> str | None:
-    """The code in the name of a text, which may be a document, such as `report.deu.docx`; as `split_name`."""
-    return split_name(without_compression(name).rpartition(".")[0] if input_format(name) in DOCUMENTS else name)[1]
+    """The code in the name of a text, which may be a document, such as `report.deu.docx`; as `split_name`.
+
+    `film.eng.sdh.srt` is not in Southern Kurdish: these are subtitles for the deaf.
+    """
+    stem = without_compression(name).rpartition(".")[0] if input_format(name) in DOCUMENTS else name
+    return split_name(stem[:-4] if stem.lower().endswith(".sdh") and stem != name else stem)[1]
 
 
 def pair_in_name(name: str) -> tuple[str, str] | None:
@@ -116,8 +119,7 @@ def read_moses(
         paths = [Path(path), Path(other) if Path(other).exists() else Path(path).parent / other]
         codes = [split_name(file.name)[1] for file in paths]
         if wanted is None and None in codes:
-            problem = "has no language at the end of its name; pass languages="
-            raise CorpusError(problem, file=paths[codes.index(None)])
+            raise CorpusError("has no language at the end of its name; pass languages=", file=paths[codes.index(None)])
         files = list(zip(paths, wanted or [canonical(code or "") for code in codes], strict=True))
     yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
 

@@ -9,6 +9,7 @@ epoch, as EASE does (Nishikawa et al. 2022, section 3.2). Groups refer to entiti
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,6 @@ from random import Random
 from typing import Any
 
 from isoglot.core.errors import CorpusError
-from isoglot.core.numbers import whole
 from isoglot.data.files import locate, read_lines
 from isoglot.data.formats import read_records
 from isoglot.data.groups import Group
@@ -69,16 +69,12 @@ def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
     names: set[str] = set()
     for number, text in read_lines(path):
         cells = text.split("\t")
-        try:
-            links = whole(cells[1]) if len(cells) == 3 and cells[0] else -1
-        except ValueError:
-            links = -1
-        if links < 0:
+        if len(cells) != 3 or not cells[0] or not re.fullmatch("[0-9]{1,18}", cells[1]):
             raise CorpusError("a line must be: id, tab, number of links, tab, label", file=path, line=number)
         if cells[0] in names:
             raise CorpusError(f"duplicate entity {cells[0]!r}; remove one of the lines", file=path, line=number)
         names.add(cells[0])
-        yield cells[0], links, cells[2]
+        yield cells[0], int(cells[1]), cells[2]
 
 
 def _check(item: dict[str, Any], file: Path, number: int) -> None:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from gettext import c2py
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from isoglot.core.errors import CorpusError, naming_extras
+from isoglot.data.documents import collapse
 from isoglot.data.files import read_lines
 from isoglot.data.groups import Group
-from isoglot.data.languages import UNKNOWN, OnUnknown, canonical, canonical_list, canonical_or_skip
+from isoglot.data.languages import UNKNOWN, OnUnknown, canonical_list, canonical_or_skip
 from isoglot.data.xml_stream import read_elements, text_of
 
 _TMX_CODE = {"bpt", "ept", "it", "ph", "ut"}
-_LAYOUT = re.compile(r"[ \t\r\n]+")
 
 
 def read_tmx(
@@ -60,7 +61,7 @@ def _sentence(version: Element, skipped: Counter[str] | None) -> tuple[str, str]
     code = version.get("xml:lang", version.get("lang"))
     if code is None:
         raise CorpusError("a <tuv> without xml:lang; add it")
-    text = _LAYOUT.sub(" ", text_of(version.find("seg"), _TMX_CODE)).strip(" ")
+    text = collapse(text_of(version.find("seg"), _TMX_CODE))
     language = canonical_or_skip(code, skipped) if text.strip() else None
     return (text, language) if language else None
 
@@ -85,14 +86,14 @@ def read_xliff(path: str | Path, *, counts: Counter[str] | None = None) -> Itera
             languages = [element.get(name, "") for name in names] if names[0] in element.attrib else languages
             continue
         number += 1
-        source, target = (" ".join(text_of(element.find(side), _XLIFF_CODE).split()) for side in ("source", "target"))
+        source, target = (collapse(text_of(element.find(side), _XLIFF_CODE)) for side in ("source", "target"))
         states = {part.get("state") for part in (element, *element.findall("target"))}
         if not source or not target or (source == target and states & _UNTRANSLATED):
             counts["untranslated"] += 1
             continue
         if not all(languages):
-            problem = f"unit {number} is translated, and the file does not declare both languages"
-            raise CorpusError(problem, file=path, line=line)
+            problem = f"unit {number} is translated, and its file lacks source-language or target-language (trgLang)"
+            raise CorpusError(f"{problem}; add it", file=path, line=line)
         try:
             yield Group((source, target), canonical_list(languages))
         except CorpusError as error:
@@ -104,10 +105,20 @@ def read_xliff(path: str | Path, *, counts: Counter[str] | None = None) -> Itera
 _LINE = re.compile(r"line (\d+)")
 
 
+def _plural_forms(header: str) -> list[int]:
+    """The numbers of the forms for 1 and for 100, which are not the first and the last in every language."""
+    try:
+        form_of = c2py(header.rpartition("plural")[2].strip(" =;"))
+        return [*dict.fromkeys((form_of(1), form_of(100)))]
+    except (ValueError, ZeroDivisionError):  # none, or that of a template
+        return [0, 1]
+
+
 def read_po(
     path: str | Path, *, languages: str | Sequence[str] = (), counts: Counter[str] | None = None
 ) -> Iterator[Group]:
-    """A group of a message and its translation; of a plural, the singular and the plural with the last of its forms.
+    """A group of a message and its translation; of a plural, the singular with the form for 1, the plural with that for
+    100.
 
     languages   of messages and translations; default: English, or `X-Source-Language`, and `Language` of the header
 
@@ -125,21 +136,19 @@ def read_po(
         problem = f"cannot be read as a .po file ({error}); correct it, for instance with: msgfmt --check"
         raise CorpusError(problem, file=path, line=int(line[1]) if line else None) from None
     header = entries.metadata
-    pair = canonical_list(languages, file=path) if languages else (
-        canonical(header.get("X-Source-Language") or "eng", file=path),
-        canonical(header.get("Language") or UNKNOWN, file=path),
-    )  # fmt: skip
-    if len(pair) != 2:
-        raise CorpusError(f"got {len(pair)} languages; pass two, of messages and translations", file=path)
+    code = re.sub("([^_@]*)[^@]*@latin", r"\1_Latn", header.get("Language") or UNKNOWN)
+    languages = canonical_list(languages or (header.get("X-Source-Language") or "eng", code), file=path)
+    if len(languages) != 2:
+        raise CorpusError(f"got {len(languages)} languages; pass two, of messages and translations", file=path)
     if not entries:
         raise CorpusError("contains no message; is it a .po file?", file=path)
+    numbers = _plural_forms(header.get("Plural-Forms", ""))
     for entry in entries:
-        forms = [text for _, text in sorted(entry.msgstr_plural.items())]
-        texts = [(entry.msgid, entry.msgstr)] if not forms else [(entry.msgid, forms[0])]
-        texts += [(entry.msgid_plural, form) for form in forms[1:][-1:]]
-        translated = [(text, other) for text, other in texts if text.strip() and other.strip()]
-        if entry.obsolete or entry.fuzzy or not translated:
+        forms = entry.msgstr_plural or {numbers[0]: entry.msgstr}
+        sides = zip((entry.msgid, entry.msgid_plural), (forms.get(at, "") for at in numbers), strict=False)
+        pairs = [(collapse(text), collapse(other)) for text, other in sides]
+        groups = [Group(texts, languages) for texts in pairs if all(texts)]
+        if entry.obsolete or entry.fuzzy or not groups:
             counts["untranslated"] += 1
-            continue
-        for text, other in translated:
-            yield Group((" ".join(text.split()), " ".join(other.split())), pair)
+        else:
+            yield from groups

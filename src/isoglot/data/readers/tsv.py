@@ -1,4 +1,4 @@
-"""Tables of text: one meaning per row, one language per column, in TSV, quoted CSV or the first sheet of a workbook."""
+"""Tables of text: one meaning per row, one language per column, in TSV, quoted CSV or a workbook."""
 
 from __future__ import annotations
 

@@ -113,8 +113,7 @@ class Columns:
         if self.header:
             names = [cell.strip() for cell in next(rows, (1, []))[1]]
             if missing := [name for name in self.names.split() if name not in names]:
-                problem = f"the header lacks {', '.join(missing)}; add these column names"
-                raise CorpusError(problem, file=path, line=1)
+                raise CorpusError(f"the header lacks {', '.join(missing)}; add these column names", file=path, line=1)
         for line, cells in rows:
             if len(cells) < len(names) or (len(cells) > len(names) and self.surplus != "ignored"):
                 problem = f"{len(cells)} cells where {len(names)} are expected; correct the line"

@@ -311,3 +311,14 @@ def test_a_closed_index_says_so(index):
 def test_wrong_queries(index, queries, options, error, message):
     with pytest.raises(error, match=message):
         index.search(queries, **options)
+
+
+def test_blank_texts_are_left_out_as_in_files_and_are_no_queries(toy_static):
+    """Some models put a text without words near every query."""
+    index = isoglot.Index.build(toy_static, ["", "cat", " \n"], languages=["eng", "deu", "fra"], ids=["1", "2", "3"])
+    assert index.add([Sentence("4", "\t"), Sentence("5", "dog", translation=" ")]).new == 1
+    assert index.languages() == {"deu": 1, "und": 1}
+    assert {(hit.id, hit.translation) for hit in index.search("bird")} == {("2", None), ("5", None)}
+    for queries, place in (("", 0), (["cat", "  "], 1)):
+        with pytest.raises(ValueError, match=rf"^queries\[{place}\] .*blank"):
+            index.search(queries)

@@ -143,7 +143,7 @@ class Index:
         folder        None: in memory
         prompt        prefix of every sentence, instead of the model's own prompt
         query_prompt  prefix of every query; None: the prompt of the sentences
-        pooling       pooling (mean, cls, ...), instead of the model's own
+        pooling       pooling, instead of the model's own: `POOLINGS`
         device        for a model that is loaded by name
         encoding      computes the vectors instead of the encoder, as `isoglot.scale.index_shards` does
         coding        computes the codes of an IVF kind, as that does, too

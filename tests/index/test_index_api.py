@@ -322,3 +322,24 @@ def test_blank_texts_are_left_out_as_in_files_and_are_no_queries(toy_static):
     for queries, place in (("", 0), (["cat", "  "], 1)):
         with pytest.raises(ValueError, match=rf"^queries\[{place}\] .*blank"):
             index.search(queries)
+
+
+def test_columns_of_a_frame_may_have_missing_cells(toy_static):
+    """They are NaN in pandas, and None elsewhere; so are blank cells of a file."""
+    frame = pd.DataFrame(
+        {"text": ["cat", "dog"], "of": ["Katze", None], "in": ["deu", None], "language": ["eng", None]}
+    )
+    columns = {"translations": frame["of"], "translation_languages": frame["in"], "languages": frame["language"]}
+    hits = isoglot.Index.build(toy_static, frame["text"], **columns).search("cat")
+    assert {(hit.language, hit.translation, hit.translation_language) for hit in hits} == {
+        ("eng", "Katze", "deu"), ("und", None, "und")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "call", [lambda *args: isoglot.Index.build(*args), lambda *args: isoglot.Index.build(*args[:2], top=1)]
+)
+def test_a_wrong_call_names_the_arguments_that_there_are(toy_static, call):
+    with pytest.raises(TypeError, match=r"^build .*\bmodel, sentences") as raised:
+        call(toy_static, ["cat"], "eng")
+    assert "cls" not in str(raised.value)

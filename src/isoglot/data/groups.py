@@ -205,7 +205,7 @@ def _read_rows(
             if isinstance(item, Group):
                 group = _convert_codes(item)
             elif isinstance(item, Mapping):
-                row = {name: _plain(value) for name, value in item.items()}
+                row = {name: plain_cell(value) for name, value in item.items()}
                 negatives = unzip(_select_cells(row, hard))
                 row = {name: value for name, value in row.items() if name not in hard} if hard else row
                 group = _read_columns(row, columns) if columns else _read_row(row, codes, skipped)
@@ -392,7 +392,7 @@ def _number(value: float, name: str) -> float:
     return value
 
 
-def _plain(value: Any) -> Any:
+def plain_cell(value: Any) -> Any:
     """A cell as a plain Python value: NumPy numbers are converted, missing values become None."""
     if value is None or isinstance(value, str):
         return value

@@ -10,6 +10,7 @@ from itertools import groupby, islice, repeat
 from typing import Any
 
 from isoglot.core.errors import CorpusError, SearchError, quote
+from isoglot.data.groups import plain_cell
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.index.store import Sentence
 from isoglot.model.base import readable
@@ -76,7 +77,7 @@ def make_sentences(sentences: Iterable[str | Sentence], *columns: _Column) -> It
     }
     missing = object()
     for at, text in enumerate(sentences):
-        row: dict[str, Any] = {name: next(values, missing) for name, values in parallel.items()}
+        row = {name: plain_cell(next(values, missing)) for name, values in parallel.items()}
         if short := [name for name, value in row.items() if value is missing]:
             raise ValueError(f"{short[0]} has only {at} entries; pass one for each sentence")
         if isinstance(text, Sentence):

@@ -15,7 +15,7 @@ from test_loop import RECIPE, assert_same, log_of, rows, state_of, write_corpus
 
 import isoglot
 from isoglot.cli.training import train as verb
-from isoglot.core.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
+from isoglot.core.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError, RecipeError
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
@@ -395,3 +395,15 @@ def test_the_model_of_a_run_is_not_trained_further_in_its_place(tmp_path, toy_st
     with pytest.raises(IsoglotError, match="run"):
         isoglot.train(tmp_path / "run" / "model", rows(20), steps=2, output=tmp_path / "run")
     assert load(tmp_path / "run" / "model").dim == toy_static.dim
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "message"),
+    [
+        ({"precision": "fp16"}, ValueError, "^precision: .*'float32', 'bfloat16'.*got 'fp16'"),
+        ({"objective": "distillation"}, RecipeError, r"^distillation .*teacher="),
+    ],
+)
+def test_settings_are_named_as_the_call_has_them(toy_static, setting, error, message):
+    with pytest.raises(error, match=message):
+        isoglot.train(toy_static, rows(4), steps=1, **setting)

@@ -84,8 +84,8 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
             order = [*places, *variadic * (len(args) - len(places))][: len(args)]
             if len(order) < len(args):
-                by_order = ", ".join(name for name in places if name in names) or "nothing"
-                raise TypeError(f"{function.__name__} takes only {by_order} without a name; name other arguments")
+                by_order = ", ".join(name for name in places if name in names) or "no argument"
+                raise TypeError(f"{function.__name__} takes {by_order} without a name; pass others by name")
             with _name_culprit({**dict(zip(order, args, strict=True)), **named}):
                 values = {name: take(name, value) for name, value in named.items()}
                 return function(*map(take, order, args), **values)

@@ -259,6 +259,7 @@ def _convert_codes(group: Group) -> Group:
 
 
 def _texts(item: Any, number: int) -> tuple[str, ...]:
+    item = item.tolist() if hasattr(item, "tolist") else item  # a row of an array
     if not isinstance(item, Sequence):
         raise TypeError(f"row {number} of data is {_kind(item)}; {_PASS}")
     texts = (item,) if isinstance(item, str) else tuple(item)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby, islice, repeat
-from typing import Any
 
 from isoglot.core.errors import CorpusError, SearchError, quote
 from isoglot.data.groups import plain_cell

@@ -246,6 +246,8 @@ def _as_arguments() -> Iterator[None]:
     except ValidationError as error:
         first = error.errors()[0]
         setting, reason = str(first["loc"][-1]), first["msg"].removeprefix("Value error, ")
+        for name, short in PRECISIONS.items():
+            reason = reason.replace(repr(short), repr(name))
         raise ValueError(f"{ARGUMENTS.get(setting, setting)}: {reason}, got {first['input']!r}") from None
 
 

@@ -30,7 +30,8 @@ EXTRAS = {
     "openpyxl": "xlsx", "pyarrow": "parquet", "datasets": "datasets",
     "mwparserfromhell": "wikipedia",
     "lxml": "documents", "polib": "documents", "sentencex": "documents",
-    "torch": "torch", "transformers": "torch",
+    "torch": "torch", "transformers": "torch", "faiss": "faiss", "ray": "ray", "mteb": "interop",
+    **dict.fromkeys(("starlette", "uvicorn", "httptools", "orjson", "prometheus_client"), "serve"),
     "pandas": "", "polars": "",  # of no extra: only who has them wants a data frame
 }  # fmt: skip
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

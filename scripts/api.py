@@ -13,6 +13,7 @@ import torch
 
 import isoglot
 from isoglot.data.formats import SUFFIXES
+from isoglot.encoders.pooling import POOLINGS
 from isoglot.mining import Alignments, Computation, Filters, Output
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
@@ -112,7 +113,8 @@ def split(line: str) -> list[str]:
 def docs(thing: Any) -> str:
     """A docstring, with its aligned lists kept as they are."""
     found, lines, fenced = inspect.getdoc(thing) or "", [], False
-    found = found.replace("`FORMATS`", ", ".join(dict.fromkeys(SUFFIXES.values())))
+    for table, names in {"FORMATS": SUFFIXES.values(), "POOLINGS": POOLINGS}.items():
+        found = found.replace(f"`{table}`", ", ".join(dict.fromkeys(names)))
     for line in found.split("\n"):
         aligned = bool(re.match(r"\S+(?:, \S+)*  +\S|    ", line)) or (fenced and bool(line))
         if aligned != fenced:

@@ -115,8 +115,9 @@ def test_what_needs_torch_says_which_extra(without_torch, tmp_path):
     for call in ('isoglot.load("plain")', 'isoglot.train("model", [("a", "b")], steps=1)'):
         line = without_torch("-c", f"import isoglot; {call}", fails=True).strip().splitlines()[-1]
         assert 'pip install "isoglot[torch]"' in line, line
-    line = without_torch("-c", "import isoglot.encoders", fails=True).strip().splitlines()[-1]
-    assert 'MissingExtraError: torch is not installed, and this needs it: pip install "isoglot[torch]"' in line
+    for package in ("encoders", "objectives"):
+        line = without_torch("-c", f"import isoglot.{package}", fails=True).strip().splitlines()[-1]
+        assert 'MissingExtraError: torch is not installed, and this needs it: pip install "isoglot[torch]"' in line
     for name, named in [("isoglot-static", "isoglot[torch]"), ("nope", "unknown packaged model")]:
         assert named in without_torch("-m", "isoglot", "models", "get", name, fails=True)
     assert json.loads(without_torch("-c", 'import json; print(json.dumps("started"))')) == "started"

@@ -59,6 +59,7 @@ WRONG = [
     ("export m --format onnx -o out", IsoglotError, "only transformers can be exported to ONNX"),
     ("export m -o out.tsv", IsoglotError, "m: is a model; to export it, pass --format onnx"),
     ("export i -o out.tsv --words int4", OutputError, "i: --words int4 is for a model"),
+    ("mine m a.eng b.deu -o out.tsv --dtype bf16", IsoglotError, "mine: --dtype must be .*'bf16'"),
     ("filter pairs.tsv -o out.jsonl --model m --margin absolut", IsoglotError, r"filter: --margin is .*absolute"),
     ("filter pairs.tsv -o out.tsv --model m", OutputError, r"out\.tsv"),
     ("filter pairs.tsv -o out.jsonl --dropped out.csv --model m", OutputError, r"out\.csv"),

@@ -11,10 +11,12 @@ import pytest
 import typer
 from command_line import as_function, runner
 
-from isoglot.cli import evaluation, models, pairs, signatures, training, wikipedia
+from isoglot.cli import encode, evaluation, models, pairs, signatures, training, wikipedia
 from isoglot.cli.signatures import Of, expand_options
 from isoglot.core.arguments import PositiveInt, Range, check_arguments
 from isoglot.core.errors import IsoglotError
+from isoglot.data.formats import FORMATS
+from isoglot.encoders.pooling import POOLINGS
 
 SOURCE = '''
 from isoglot.cli.values import FEW
@@ -153,3 +155,13 @@ def test_options_are_those_of_the_imported_functions(verb):
             actual = inspect.signature(target).parameters
             for name, made in of.parameters().items():
                 assert made.default == actual[name].default or (made.default, actual[name].default) == (None, ())
+
+
+def test_help_lists_what_a_table_declares():
+    """A format or a pooling that is added is in the help of every verb."""
+    (pooling,) = Of("model.loading:load", "pooling").parameters().values()
+    (form,) = Of("mining.pipeline:Output", "format").parameters().values()
+    written = [name for name, one in FORMATS.items() if one.written]
+    assert {*POOLINGS} == {*pooling.annotation.__metadata__[0].help.rstrip(".").partition(": ")[2].split(", ")}
+    assert f": {', '.join(written)} or moses" in form.annotation.__metadata__[0].help
+    assert all(f" {name}" in encode.FORMAT for name in encode.FORMATS.values())

@@ -41,6 +41,7 @@ HARD = [{"anchor": "a", "positive": positive, "negative": "c"} for positive in (
     [
         (PAIRS, ("en", "de"), EXPECTED),
         ([list(pair) for pair in PAIRS], "eng,deu", EXPECTED),
+        (np.array(PAIRS), ("en", "de"), EXPECTED),
         (iter(PAIRS), ["en", "deu"], EXPECTED),
         ((pair for pair in EXPECTED), None, EXPECTED),
         (EXPECTED, ("fr",), EXPECTED),

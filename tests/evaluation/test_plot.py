@@ -10,7 +10,7 @@ import pytest
 from page_results import words
 
 import isoglot
-from isoglot.core.errors import CorpusError, EvaluationError
+from isoglot.core.errors import CorpusError, EvaluationError, MissingExtraError
 from isoglot.data.groups import Group
 from isoglot.evaluation.plot import METHODS, Sentence, choose, draw, project
 
@@ -164,7 +164,7 @@ def test_projections_are_refused(monkeypatch):
     with pytest.raises(EvaluationError, match="sentence 2"):
         project(np.array([[1.0, 0], [np.nan, 1]]), "pca")
     monkeypatch.setitem(sys.modules, "umap", None)
-    with pytest.raises(EvaluationError, match=r"isoglot\[umap\]"):
+    with pytest.raises(MissingExtraError, match=r"isoglot\[umap\]"):
         project(VECTORS, "umap")
 
 
@@ -247,10 +247,22 @@ def test_html_fetches_nothing_and_sentences_stay_text(tmp_path):
     assert facts["made"].endswith(f"isoglot {isoglot.__version__}")
 
 
-def test_without_plotly_it_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(EvaluationError, match=r"isoglot\[plot\]"):
-        isoglot.plot(VECTORS, GROUPS, method="pca", output=tmp_path / "map.html")
+def test_all_that_is_missing_is_named_before_the_work(monkeypatch, tmp_path):
+    places = isoglot.plot(VECTORS, GROUPS, method="pca")
+    for package in ("plotly", "plotly.graph_objects", "sklearn", "umap", "matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for call in (places.figure, lambda: places.save(tmp_path / "map.html")):
+        with pytest.raises(MissingExtraError, match=r"^plotly .*isoglot\[plot\]"):
+            call()
+    for call in (places._repr_html_, lambda: places.save(tmp_path / "map.png")):
+        with pytest.raises(MissingExtraError, match=r"^matplotlib .*isoglot\[evaluate\]"):
+            call()
+    for method, packages in (
+        ("pca", r"sklearn and plotly .*isoglot\[evaluate,plot\]"),
+        ("umap", r"umap and plotly .*\[plot,umap\]"),
+    ):
+        with pytest.raises(MissingExtraError, match=f"^{packages}"):
+            isoglot.plot(pytest.fail, GROUPS, method=method, output=tmp_path / "map.html")
     assert not list(tmp_path.iterdir())
 
 

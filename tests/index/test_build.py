@@ -229,7 +229,7 @@ def test_another_model_is_refused(index, toy_tokenizer):
     assert len(index) == 0
 
 
-@pytest.mark.parametrize("text", ["", "\0", "a\0b", "😀" * 5000, "\u202eabc\u2066", "x" * 100_000, "\ufffe"])
+@pytest.mark.parametrize("text", ["\0", "a\0b", "😀" * 5000, "\u202eabc\u2066", "x" * 100_000, "\ufffe"])
 def test_strange_texts_change_nobody_elses_vector(index, toy_static, text):
     index.add([*some()[:5], Sentence("strange", text), *some()[5:]])
     assert [one.text for one in index.store.by_id(["strange"])["strange"].values()] == [text]

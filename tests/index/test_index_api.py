@@ -1,6 +1,5 @@
 """`isoglot.Index` as a notebook uses it: in memory and on disk, texts as queries, translations, and wrong arguments."""
 
-import builtins
 import pickle
 import sys
 import threading
@@ -14,7 +13,7 @@ import torch
 
 import isoglot
 from conftest import SENTENCES
-from isoglot.core.errors import CorpusError, OutputError, SearchError
+from isoglot.core.errors import CorpusError, MissingExtraError, OutputError, SearchError
 from isoglot.index import Sentence
 from isoglot.index import table as module
 from isoglot.index.table import Table, find_nearest
@@ -120,18 +119,10 @@ def test_a_saved_index_loads_its_model_by_name(toy_static, tmp_path):
 
 
 def test_exact_search_needs_no_faiss(toy_static, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name == "faiss":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.delitem(sys.modules, "faiss", raising=False)
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "faiss", None)
     index = isoglot.Index.build(toy_static, SENTENCES)
     assert index.search(SENTENCES[3])[0].row == 3
-    with pytest.raises(SearchError, match="pip install"):
+    with pytest.raises(MissingExtraError, match=r"isoglot\[faiss\]"):
         isoglot.Index.build(toy_static, SENTENCES, kind="hnsw")
 
 
@@ -311,3 +302,35 @@ def test_a_closed_index_says_so(index):
 def test_wrong_queries(index, queries, options, error, message):
     with pytest.raises(error, match=message):
         index.search(queries, **options)
+
+
+def test_blank_texts_are_left_out_as_in_files_and_are_no_queries(toy_static):
+    """Some models put a text without words near every query."""
+    index = isoglot.Index.build(toy_static, ["", "cat", " \n"], languages=["eng", "deu", "fra"], ids=["1", "2", "3"])
+    assert index.add([Sentence("4", "\t"), Sentence("5", "dog", translation=" ")]).new == 1
+    assert index.languages() == {"deu": 1, "und": 1}
+    assert {(hit.id, hit.translation) for hit in index.search("bird")} == {("2", None), ("5", None)}
+    for queries, place in (("", 0), (["cat", "  "], 1)):
+        with pytest.raises(ValueError, match=rf"^queries\[{place}\] .*blank"):
+            index.search(queries)
+
+
+def test_columns_of_a_frame_may_have_missing_cells(toy_static):
+    """They are NaN in pandas, and None elsewhere; so are blank cells of a file."""
+    frame = pd.DataFrame(
+        {"text": ["cat", "dog"], "of": ["Katze", None], "in": ["deu", None], "language": ["eng", None]}
+    )
+    columns = {"translations": frame["of"], "translation_languages": frame["in"], "languages": frame["language"]}
+    hits = isoglot.Index.build(toy_static, frame["text"], **columns).search("cat")
+    assert {(hit.language, hit.translation, hit.translation_language) for hit in hits} == {
+        ("eng", "Katze", "deu"), ("und", None, "und")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "call", [lambda *args: isoglot.Index.build(*args), lambda *args: isoglot.Index.build(*args[:2], top=1)]
+)
+def test_a_wrong_call_names_the_arguments_that_there_are(toy_static, call):
+    with pytest.raises(TypeError, match=r"^build .*\bmodel, sentences") as raised:
+        call(toy_static, ["cat"], "eng")
+    assert "cls" not in str(raised.value)

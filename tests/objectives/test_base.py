@@ -6,8 +6,8 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from isoglot.core.errors import RecipeError
-from isoglot.objectives import OBJECTIVES, InfoNCE, MultiPositive, Sum, build
+from isoglot.core.errors import PluginError, RecipeError
+from isoglot.objectives import OBJECTIVES, InfoNCE, MultiPositive, Objective, Sum, build
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder, toy_batch, toy_objective
 
 
@@ -35,6 +35,25 @@ def test_hooks_reach_every_term():
     for term in inner:
         term.annotate.assert_called_once_with(batch)
         term.after_step.assert_called_once_with(encoder, [batch])
+
+
+class Returning(Objective):
+    """An objective of somebody who has not read what `forward` returns."""
+
+    def __init__(self, losses):
+        super().__init__()
+        self.losses = losses
+
+    def forward(self, vectors, batch):
+        return self.losses
+
+
+@pytest.mark.parametrize("losses", [torch.tensor(0.5), None, {}, {"a": 0.5}, {"a": torch.zeros(2)}])
+def test_losses_are_scalars_by_name(losses):
+    batch = toy_batch([2])
+    for objective in (Returning(losses), Sum((1.0, Returning(losses)))):
+        with pytest.raises(PluginError, match=r"^Returning\.forward returned .*dict"):
+            objective(torch.randn(len(batch), 5), batch)
 
 
 @pytest.mark.parametrize(

@@ -346,4 +346,7 @@ def test_a_fault_inside_is_an_answer_too(index, encoder, monkeypatch, caplog):
 def test_a_missing_extra_names_the_command_to_type():
     code = "import sys; sys.modules['uvicorn'] = None\nimport isoglot.serve"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'SearchError: the server needs uvicorn: pip install "isoglot[serve]"' in done.stderr.splitlines()[-1]
+    assert (
+        'MissingExtraError: uvicorn is not installed, and this needs it: pip install "isoglot[serve]"'
+        in done.stderr.splitlines()[-1]
+    )

@@ -254,7 +254,7 @@ def test_marks_are_corrected_for_the_number_of_arms():
     means, tests = Sweep("T", arms, "base", (1, 2, 3), ("Tatoeba",), compared, every).grids()
     assert [cells[2][-1] in "▲▼" for cells in means.rows] == [False, True, False, False, False, False]
     notes = " ".join(means.notes)
-    assert "2 degrees of freedom" in notes
+    assert "degrees of freedom: 2)" in notes
     assert "Holm over the 5 arms" in notes
     assert "Tatoeba: two ▼ 0.020; Tatoeba: three ▲ 0.040; Tatoeba: four ▲ 0.030" in notes
     assert [cells[3:] for cells in tests.rows] == [

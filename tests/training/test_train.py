@@ -15,7 +15,7 @@ from test_loop import RECIPE, assert_same, log_of, rows, state_of, write_corpus
 
 import isoglot
 from isoglot.cli.training import train as verb
-from isoglot.core.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
+from isoglot.core.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError, RecipeError
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
@@ -62,7 +62,7 @@ def test_how_an_encoder_was_opened_is_part_of_the_run(toy_transformer, tmp_path)
     settings = {"data": rows(40), "batch_size": 8, "steps": 1, "output": tmp_path / "run"}
     isoglot.train(load(tmp_path / "model"), **settings)
     for change in ({"train_layers": "1"}, {"freeze_embeddings": True}, {"dropout": 0.3}):
-        with pytest.raises(CheckpointError, match="differs in recipe"):
+        with pytest.raises(CheckpointError, match="differs in model;"):
             isoglot.train(load(tmp_path / "model", **change), **settings)
 
 
@@ -119,11 +119,12 @@ def test_the_same_call_again_returns_the_finished_model_and_another_is_one_error
     assert_same(first.state_dict(), isoglot.train(toy_static, **call).state_dict())
     for change, place in (
         ({"resume": False}, "already contains a run"),
-        ({"lr": 1.0}, r"recipe\.stages\.0\.optimizer\.lr"),
-        ({"data": rows(39)}, "text"),
-        ({"objective": InfoNCE(temperature=0.5)}, r"recipe\.objectives"),
-        ({"seed": 5}, "seed"),
-        ({"dev": rows(10)}, r"recipe\.dev"),
+        ({"lr": 1.0}, "in lr;"),
+        ({"batch_size": 5}, "in batch_size;"),
+        ({"data": rows(39)}, "in data;"),
+        ({"objective": InfoNCE(temperature=0.5)}, "in objective;"),
+        ({"seed": 5}, "in seed;"),
+        ({"dev": rows(10)}, "in dev"),
     ):
         with pytest.raises(CheckpointError, match=place):
             isoglot.train(toy_static, **call | change)
@@ -170,6 +171,29 @@ def test_objectives_may_be_weighted_and_an_object_is_left_as_it_was(toy_static):
         isoglot.train(toy_static, rows(20), objective=objective, steps=2)
     assert own.weight.tolist() == [1.0] * 8
     assert own.weight.grad is None
+
+
+def test_what_a_recipe_differs_in_is_named_as_in_the_recipe(tmp_path):
+    write_corpus(tmp_path)
+    (tmp_path / "mine.toml").write_text(RECIPE, encoding="utf-8")
+    call = {"output": tmp_path / "run", "overrides": ["steps=1", "evaluation=[]"]}
+    isoglot.train(tmp_path / "mine.toml", **call)
+    call["overrides"] += ["optimizer.lr=0.5", "streams.0.batching.size=3"]
+    with pytest.raises(CheckpointError, match=r"differs in streams\.0\.batching\.size, optimizer\.lr;"):
+        isoglot.train(tmp_path / "mine.toml", **call)
+
+
+@pytest.mark.parametrize(
+    ("objective", "warned"), [("multi_positive", True), ("pair_softmax", False), (Scaled(), False)]
+)
+def test_labels_and_scores_that_no_objective_reads_are_named(toy_static, caplog, objective, warned):
+    columns = {"sentence1": [a for a, _ in rows(8)], "sentence2": [b for _, b in rows(8)]}
+    for name in ("label", "score"):
+        caplog.clear()
+        isoglot.train(toy_static, columns | {"label": [0, 1] * 4, name: [0, 1] * 4}, objective=objective, steps=1)
+        said = [one.getMessage() for one in caplog.records if repr(name) in one.getMessage()]
+        assert len(said) == warned
+        assert all(("pair_softmax" in message) == (name == "label") for message in said)
 
 
 @pytest.mark.parametrize(
@@ -371,3 +395,15 @@ def test_the_model_of_a_run_is_not_trained_further_in_its_place(tmp_path, toy_st
     with pytest.raises(IsoglotError, match="run"):
         isoglot.train(tmp_path / "run" / "model", rows(20), steps=2, output=tmp_path / "run")
     assert load(tmp_path / "run" / "model").dim == toy_static.dim
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "message"),
+    [
+        ({"precision": "fp16"}, ValueError, "^precision: .*'float32', 'bfloat16'.*got 'fp16'"),
+        ({"objective": "distillation"}, RecipeError, r"^distillation .*teacher="),
+    ],
+)
+def test_settings_are_named_as_the_call_has_them(toy_static, setting, error, message):
+    with pytest.raises(error, match=message):
+        isoglot.train(toy_static, rows(4), steps=1, **setting)

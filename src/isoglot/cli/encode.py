@@ -19,6 +19,7 @@ from isoglot.core.errors import EncoderError
 from isoglot.data.files import atomic_write, check_output, exclusive, name_beside
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
+FORMAT = f"Output format: {', '.join(FORMATS.values())}; default: from the suffix, jsonl on stdout."
 
 EncodeOptions = Annotated[
     Settings,
@@ -31,7 +32,7 @@ def encode(
     words: Annotated[list[str], typer.Argument(metavar="[MODEL] INPUT")],
     *,
     output: Output,
-    form: Annotated[str | None, typer.Option("--format")] = None,
+    form: Annotated[str | None, typer.Option("--format", help=FORMAT)] = None,
     settings: EncodeOptions,
     dtype: str = "float32",
     output_precision: str = "float32",
@@ -50,7 +51,6 @@ def encode(
                       string per line; .tsv, .csv, .xlsx: the column text; .docx, .html, .md, .srt: a vector for each
                       paragraph; - for stdin
     output            output file: .npy, .parquet or .jsonl; - for stdout
-    form              output format: npy, parquet or jsonl; default: from the suffix, jsonl on stdout
     dtype             type of the vectors in the file: float32 or float16
     output_precision  how vectors are stored: float32 (--dtype), int8, uint8, binary or ubinary; .npy only
     calibration       vectors (.npy), or their ranges, for int8 and uint8; default: those of INPUT

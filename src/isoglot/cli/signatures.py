@@ -27,7 +27,8 @@ from isoglot.core.errors import IsoglotError
 
 ROOT = Path(__file__).parents[1]
 _ITEM = re.compile(r"^(\w+(?:, \w+)*)  +(.*(?:\n {4,}.*)*)", re.MULTILINE)  # of the aligned list in a docstring
-_WRITTEN = re.compile(r'^    "(\w+)": Format\(.*\bwritten=True', re.MULTILINE)  # the rows of `FORMATS`
+_TABLES = {"FORMATS": "data.formats", "POOLINGS": "encoders.pooling"}  # which a text may name instead of their rows
+_ROW = re.compile(r'^    "([\w-]+)": (?:Format\(.*\bwritten=True|Pooling\()', re.MULTILINE)
 _STRINGS = re.compile(r"(?:Sequence|Collection)\[str\b[\w |]*\]")
 _LIST = str | None  # of strings, separated by commas
 # Of a union, the first of these.
@@ -168,7 +169,7 @@ def _parameter(
     info = copy(info)
     if default is False and not _flags(info):
         info.param_decls = (_flag(name),)
-    text = re.sub("`FORMATS`", lambda _: ", ".join(_WRITTEN.findall(_text("data.formats"))), text)
+    text = re.sub(f"`({'|'.join(_TABLES)})`", lambda table: ", ".join(_ROW.findall(_text(_TABLES[table[1]]))), text)
     about, *defaults = text.rstrip(".").split("; default: ")
     about += ", separated by commas" * (kind is _LIST)
     info.help = f"{'; default: '.join([about[:1].upper() + about[1:], *defaults])}." if about else info.help

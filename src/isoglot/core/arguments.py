@@ -59,6 +59,7 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         parameters = signature(function).parameters
+        names = [name for name in parameters if name not in ("self", "cls")]
         is_open = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
         by_place = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         places = [name for name, one in parameters.items() if one.kind in by_place]
@@ -79,12 +80,12 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
         @wraps(function)
         def call(*args: _Given.args, **named: _Given.kwargs) -> _Result:
             if unknown := [name for name in named if name not in parameters and (name in instead or not is_open)]:
-                hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in parameters if one != "self"])
+                hint = instead.get(unknown[0]) or nearest(unknown[0], names)
                 raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
             order = [*places, *variadic * (len(args) - len(places))][: len(args)]
             if len(order) < len(args):
-                by_order = [one for one in places if one != "self"]
-                raise TypeError(f"{function.__name__} takes {len(by_order)} arguments without their names, {by_order}")
+                by_order = ", ".join(name for name in places if name in names) or "no argument"
+                raise TypeError(f"{function.__name__} takes {by_order} without a name; pass others by name")
             with _name_culprit({**dict(zip(order, args, strict=True)), **named}):
                 values = {name: take(name, value) for name, value in named.items()}
                 return function(*map(take, order, args), **values)

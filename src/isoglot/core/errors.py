@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 
 EXTRAS = {
@@ -29,7 +30,8 @@ EXTRAS = {
     "openpyxl": "xlsx", "pyarrow": "parquet", "datasets": "datasets",
     "mwparserfromhell": "wikipedia",
     "lxml": "documents", "polib": "documents", "sentencex": "documents",
-    "torch": "torch", "transformers": "torch",
+    "torch": "torch", "transformers": "torch", "faiss": "faiss", "ray": "ray", "mteb": "interop",
+    **dict.fromkeys(("starlette", "uvicorn", "httptools", "orjson", "prometheus_client"), "serve"),
     "pandas": "", "polars": "",  # of no extra: only who has them wants a data frame
 }  # fmt: skip
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -98,8 +100,20 @@ def naming_extras() -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRAS:
             raise
-        install = f'pip install "isoglot[{extra}]"' if (extra := EXTRAS[package]) else f"pip install {package}"
-        raise MissingExtraError(f"{package} is not installed, and this needs it: {install}") from error
+        raise MissingExtraError(_advise_install(package)) from error
+
+
+def require(*packages: str) -> None:
+    """Raise `MissingExtraError`, which names all of these packages of the `EXTRAS` that are not installed."""
+    if missing := [package for package in packages if find_spec(package) is None]:
+        raise MissingExtraError(_advise_install(*missing))
+
+
+def _advise_install(*packages: str) -> str:
+    extras = ",".join(sorted({EXTRAS[package] for package in packages} - {""}))
+    install = f'"isoglot[{extras}]"' if extras else " ".join(packages)
+    are, them = ("are", "them") if len(packages) > 1 else ("is", "it")
+    return f"{' and '.join(packages)} {are} not installed, and this needs {them}: pip install {install}"
 
 
 def nearest(word: object, choices: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:

@@ -205,7 +205,7 @@ def _read_rows(
             if isinstance(item, Group):
                 group = _convert_codes(item)
             elif isinstance(item, Mapping):
-                row = {name: _plain(value) for name, value in item.items()}
+                row = {name: plain_cell(value) for name, value in item.items()}
                 negatives = unzip(_select_cells(row, hard))
                 row = {name: value for name, value in row.items() if name not in hard} if hard else row
                 group = _read_columns(row, columns) if columns else _read_row(row, codes, skipped)
@@ -259,6 +259,7 @@ def _convert_codes(group: Group) -> Group:
 
 
 def _texts(item: Any, number: int) -> tuple[str, ...]:
+    item = item.tolist() if hasattr(item, "tolist") else item  # a row of an array
     if not isinstance(item, Sequence):
         raise TypeError(f"row {number} of data is {_kind(item)}; {_PASS}")
     texts = (item,) if isinstance(item, str) else tuple(item)
@@ -392,7 +393,7 @@ def _number(value: float, name: str) -> float:
     return value
 
 
-def _plain(value: Any) -> Any:
+def plain_cell(value: Any) -> Any:
     """A cell as a plain Python value: NumPy numbers are converted, missing values become None."""
     if value is None or isinstance(value, str):
         return value

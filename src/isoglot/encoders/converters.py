@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from isoglot.core.errors import EncoderError
+from isoglot.core.errors import EncoderError, naming_extras
 from isoglot.data.tokens import Tokens
 from isoglot.encoders import bert
 from isoglot.encoders.base import Encoder
@@ -127,10 +127,8 @@ def convert_glove(words: Path, vectors: Path, folder: Path) -> None:
     """
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-    try:
+    with naming_extras():
         from pyarrow import parquet
-    except ImportError as error:
-        raise EncoderError("the words of GloVe come as a Parquet file, read once: pip install pyarrow") from error
     listed = parquet.read_table(words).column("index").to_pylist()
     table = np.vstack([np.zeros((1, 50), np.float32), np.load(vectors)])
     vocabulary = {UNKNOWN: 0, **{word: row for row, word in enumerate(listed, start=1)}}

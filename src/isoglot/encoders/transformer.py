@@ -53,7 +53,7 @@ _SENTENCES = (
 class TransformerEncoder(Encoder):
     """A backbone, `bert.Bert` or one from `transformers`, with its fast tokenizer, and a pooling.
 
-    pooling            a name in `POOLINGS`: cls, mean, max, first-last, ...
+    pooling            a name in `POOLINGS`
     max_length         maximum tokens per sentence; None: what tokenizer and backbone allow
     head               `tanh`: a new linear layer with tanh after cls pooling, in training mode only, never saved
                        (SimCSE); `kept`: the same layer, saved and used at inference too (EASE, table 10); or `none`

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, as_python, check_arguments
-from isoglot.core.errors import EvaluationError, naming_extras, nearest
+from isoglot.core.errors import EvaluationError, naming_extras, nearest, require
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
@@ -83,12 +83,15 @@ def plot(
     device     for a model that is loaded by name
 
     The same arguments give the same map. Raises `EvaluationError` for an unknown method or ending, no sentences, a
-    limit smaller than a group, a missing extra or label, vectors that are not finite and missing packages;
-    `CorpusError` for an unknown language; `ValueError` and `TypeError` for other wrong arguments.
+    limit smaller than a group, a missing extra or label and vectors that are not finite; `MissingExtraError`, which
+    names all that is missing, before the work; `CorpusError` for an unknown language; `ValueError` and `TypeError` for
+    other wrong arguments.
     """
-    if output is not None:
-        _check_ending(output)
     _check_method(method)  # find errors before encoding
+    packages = ["umap" if method == "umap" else "sklearn"]
+    if output is not None:
+        packages.append("plotly" if _check_ending(output).suffix.lower() == ".html" else "matplotlib")
+    require(*packages)
     sample = choose(_groups(texts, languages), limit=limit, seed=seed)
     sentences = sample.sentences(color, None if labels is None else [str(label) for label in labels])
     vectors = _vectors(model, sentences, sample, device)
@@ -112,12 +115,13 @@ class SentenceMap:
     model: str = ""
 
     @check_arguments()
+    @naming_extras()
     def save(self, path: str | Path) -> None:
         """Write the map, atomically, in the format that the suffix of `path` names.
 
         .html is one interactive file of some 5 MB that needs no network; .png, .svg and .pdf are pictures. The same map
         gives the same bytes with the same versions of matplotlib and plotly and the same fonts. Raises
-        `EvaluationError` for another suffix, and for .html without plotly.
+        `EvaluationError` for another suffix, and `MissingExtraError` without plotly or matplotlib.
         """
         path = _check_ending(path)
         if path.suffix.lower() == ".html":
@@ -128,16 +132,14 @@ class SentenceMap:
         with draw(self.sentences, self.places, title=self.title, note=self.note) as (figure, _):
             save(figure, path)
 
+    @naming_extras()
     def figure(self) -> Interactive:
         """An interactive plotly figure: hover to see a sentence and its translations, click the legend to hide a
         language.
 
-        Raises `EvaluationError` without plotly.
+        Raises `MissingExtraError` without plotly.
         """
-        try:
-            go: Any = importlib.import_module("plotly.graph_objects")
-        except ImportError as error:
-            raise EvaluationError('interactive maps need plotly: pip install "isoglot[plot]"') from error
+        go: Any = importlib.import_module("plotly.graph_objects")
         drawing, groups = go.Figure(), charts.find_groups(self.sentences)
         centres = charts.find_centres(self.sentences, self.places)
         size = 10 if len(self.sentences) <= 300 else 7 if len(self.sentences) <= 3000 else 5
@@ -179,6 +181,7 @@ class SentenceMap:
         page = ENVIRONMENT.get_template("map.html").render(about, drawing=drawing)
         return plain(page)
 
+    @naming_extras()
     def _repr_html_(self) -> str:
         """The map as a picture, for a notebook."""
         with draw(self.sentences, self.places, title=self.title, note=self.note) as (figure, _):
@@ -256,8 +259,8 @@ def project(vectors: NDArray[Any], method: str = "tsne") -> Plane:
     umap  UMAP (McInnes et al. 2018) with 15 neighbours or fewer
 
     All see unit vectors, so near means a high cosine. Fewer than five points are projected by PCA. The same vectors
-    give the same plane: one thread, a fixed seed. Raises `EvaluationError` for an unknown method, one that is not
-    installed, and vectors that are not finite.
+    give the same plane: one thread, a fixed seed. Raises `EvaluationError` for an unknown method and vectors that are
+    not finite, `MissingExtraError` for one that is not installed.
     """
     _check_method(method)
     points = np.asarray(vectors, np.float64)
@@ -285,10 +288,8 @@ def _tsne(points: Plane) -> Plane:
 
 
 def _umap(points: Plane) -> Plane:
-    try:
+    with naming_extras():
         module: Any = importlib.import_module("umap")
-    except ImportError as error:
-        raise EvaluationError('umap needs umap-learn: pip install "isoglot[umap]", or use the method tsne') from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # UMAP warns that a seed implies one thread
         layout = module.UMAP(n_neighbors=min(15, len(points) - 1), random_state=0, n_jobs=1)

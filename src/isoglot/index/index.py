@@ -132,8 +132,8 @@ class Index:
         """Encode sentences into a new index, or update the one in the folder with them.
 
         model         a model, or a model's name
-        sentences     strings, or `Sentence`s with ids and languages; read once. Those that follow each other with one
-                      id are the sides of one entry
+        sentences     strings, or `Sentence`s with ids and languages; read once, and blank ones are left out. Those that
+                      follow each other with one id are the sides of one entry
         languages     their language codes, or one for all; None: unknown
         translations  a text for each sentence that is shown with a hit; None where there is none
         translation_languages  their language codes, or one for all; None: unknown
@@ -143,7 +143,7 @@ class Index:
         folder        None: in memory
         prompt        prefix of every sentence, instead of the model's own prompt
         query_prompt  prefix of every query; None: the prompt of the sentences
-        pooling       pooling (mean, cls, ...), instead of the model's own
+        pooling       pooling, instead of the model's own: `POOLINGS`
         device        for a model that is loaded by name
         encoding      computes the vectors instead of the encoder, as `isoglot.scale.index_shards` does
         coding        computes the codes of an IVF kind, as that does, too
@@ -329,8 +329,7 @@ class Index:
             units = self.store.by_id([readable(key) for key in wanted])
             if (missing := next((key for key in wanted if readable(key) not in units), None)) is not None:
                 raise SearchError(f"{self.store.name}: contains no entry with the id {missing!r}; nothing was deleted")
-            rows = [row for unit in units.values() for row in unit]
-            if rows:
+            if rows := [row for unit in units.values() for row in unit]:
                 self._apply(_Changes(deleted=rows), np.empty((0, self.origin.dim), np.float32))
                 self._compact()
                 self.restructure()
@@ -534,14 +533,14 @@ class Index:
         effort     search effort of an approximate kind (IVF cells probed, HNSW list size); default: 64. Other
                    kinds, such as flat, have none and ignore it
 
-        Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.
+        Raises `ValueError` for a blank query, a wrong shape or k, `CorpusError` for an unknown language.
         """
         if isinstance(queries, str):
             return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
         codes, without = canonical_list(languages), canonical_list(exclude)
         given = texts_or_vectors(queries, "search")
-        if isinstance(given, list) and not given:
-            return []
+        if blank := [at for at, text in enumerate(given) if isinstance(text, str) and not text.strip()]:
+            raise ValueError(f"queries[{blank[0]}] is blank; remove it, or pass a text to search for")
         vectors = encode_queries(self.model, given, self.origin) if isinstance(given, list) else given
         if vectors.ndim != 2 or vectors.shape[1] != self.origin.dim:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {vectors.shape}")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby, islice, repeat
-from typing import Any
 
 from isoglot.core.errors import CorpusError, SearchError, quote
+from isoglot.data.groups import plain_cell
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.index.store import Sentence
 from isoglot.model.base import readable
@@ -66,7 +66,9 @@ def _digest(rows: Sequence[Sequence[str]]) -> bytes:
 
 
 def make_sentences(sentences: Iterable[str | Sentence], *columns: _Column) -> Iterator[Sentence]:
-    """Sentences with `COLUMNS`, each of which is None, parallel to the sentences, or one value for all."""
+    """Sentences with `COLUMNS`, each of which is None, parallel to the sentences, or one value for all; blank ones are
+    left out.
+    """
     parallel = {
         name: repeat(values) if isinstance(values, str) else iter(values)
         for name, values in zip(COLUMNS, columns, strict=True)
@@ -74,20 +76,22 @@ def make_sentences(sentences: Iterable[str | Sentence], *columns: _Column) -> It
     }
     missing = object()
     for at, text in enumerate(sentences):
-        row: dict[str, Any] = {name: next(values, missing) for name, values in parallel.items()}
+        row = {name: plain_cell(next(values, missing)) for name, values in parallel.items()}
         if short := [name for name, value in row.items() if value is missing]:
             raise ValueError(f"{short[0]} has only {at} entries; pass one for each sentence")
         if isinstance(text, Sentence):
             if ignored := [name for name, value in row.items() if value is not None]:
                 raise ValueError(f"sentences[{at}] is a Sentence, with its own {ignored[0]}; leave it out")
-            yield clean(text, at)
-            continue
-        if not isinstance(text, str):
+            one = clean(text, at)
+        elif isinstance(text, str):
+            translation = row.get("translations")
+            other = row.get("translation_languages") if translation is not None else UNKNOWN
+            one = clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
+            one = one if "ids" in row else identify([one])[0]
+        else:
             raise TypeError(f"sentences[{at}] is {quote(text)}, a {type(text).__name__}; pass strings")
-        translation = row.get("translations")
-        other = row.get("translation_languages") if translation is not None else UNKNOWN
-        one = clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
-        yield one if "ids" in row else identify([one])[0]
+        if one.text.strip():
+            yield one
     for name, values in parallel.items():
         if not isinstance(values, repeat) and next(values, missing) is not missing:
             raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
@@ -107,5 +111,6 @@ def clean(sentence: Sentence, at: int) -> Sentence:
         codes = [UNKNOWN if code is None else canonical(code) for code in languages]
     except CorpusError as error:
         raise CorpusError(str(error), file=f"sentences[{at}]") from None
-    translation = None if sentence.translation is None else readable(sentence.translation)
-    return Sentence(readable(str(sentence.id)), readable(sentence.text), codes[0], translation, codes[1])
+    translation = readable(sentence.translation or "")
+    shown_with = (translation, codes[1]) if translation.strip() else (None, UNKNOWN)
+    return Sentence(readable(str(sentence.id)), readable(sentence.text), codes[0], *shown_with)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import CorpusError, naming_extras, nearest, quote
+from isoglot.core.errors import CorpusError, naming_extras, nearest, quote, require
 from isoglot.core.numbers import whole
 from isoglot.data import formats
 from isoglot.data.files import atomic_write, check_outputs, exclusive, read_lines
@@ -132,8 +132,7 @@ def open_output(
     form = format_of(path) if form is None else form
     check_format(form)
     if form == "parquet":  # before the work
-        with naming_extras():
-            importlib.import_module("pyarrow")
+        require("pyarrow")
     if form in NEED_LANGUAGES and languages is None:
         raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
     if form == "moses" and languages is not None and languages[0] == languages[1]:

@@ -116,7 +116,7 @@ class Computation:
     """How vectors are computed and compared.
 
     prompt   prefix of every text, instead of the model's own prompt
-    pooling  pooling (mean, cls, ...), instead of the model's own. For a model that is loaded by name
+    pooling  pooling, instead of the model's own: `POOLINGS`. For a model that is loaded by name
     dtype    type of the vectors: float32 or float16
     budget   maximum working memory of the comparison: bytes, or such as 2GB
     index    approximate search with FAISS: ivf, ivf-pq, hnsw, or an index_factory string; None: exact

@@ -349,7 +349,7 @@ class Model(Backend):
 
     def role_prompt(self, role: str) -> str | None:
         """The prompt for texts of a role, `query` or `document`; None if the model has none of that name."""
-        return next((self.prompts[name] for name in _ROLES[role] if name in self.prompts), None)
+        return next((self.prompts[name] for name in _ROLES.get(role, ()) if name in self.prompts), None)
 
     def _encode_as(self, role: str, texts: str | Iterable[str] | None, settings: Settings) -> Any:
         if settings.get("prompt") is None and settings.get("prompt_name") is None:

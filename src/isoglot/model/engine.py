@@ -78,7 +78,7 @@ def plan(
     try:
         kind = np.dtype(dtype)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"dtype must be a kind of float, such as float32 or float16, got {quote(dtype)}") from error
+        raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {quote(dtype)}") from error
     if kind.kind != "f":
         raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")
     unit = model.normalizes if normalize_embeddings is None else normalize_embeddings

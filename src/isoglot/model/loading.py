@@ -45,7 +45,7 @@ def load(
     engine          static (NumPy, for static models), onnx (ONNX Runtime on a CPU, for folders with a graph), torch
                     (everything; needs the extra `torch`); None: torch for an accelerator, a change of pooling, or
                     training; else static or onnx where it can; else torch
-    pooling         pooling (mean, cls, ...), instead of the model's own
+    pooling         pooling, instead of the model's own: `POOLINGS`
     prompt          prefix of every text, instead of the model's own prompt
     max_length      maximum tokens per text, instead of the model's own
     allow_download  download a hub id that is not in the local cache; else the network is not touched

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.errors import EncoderError
+from isoglot.core.errors import naming_extras
 
 
 class MtebModel:
@@ -25,7 +25,7 @@ class MtebModel:
 
     Queries and documents of a task have the model's prompts for them, all other texts the model's own; `mteb`'s prompts
     are for models trained with them. `model` is an `isoglot.model.Model`. `name` is organisation/model in the results;
-    without one the encoder's, or the kind of the encoder. Raises EncoderError if `mteb` is not installed.
+    without one the encoder's, or the kind of the encoder. Raises MissingExtraError without `mteb`.
     """
 
     def __init__(self, model: Any, *, name: str = "") -> None:
@@ -57,10 +57,8 @@ class MtebModel:
 
 
 def _meta(model: Any, name: str) -> Any:
-    try:
+    with naming_extras():
         from mteb.models import ModelMeta
-    except ImportError as error:
-        raise EncoderError('mteb is not installed: pip install "isoglot[interop]"') from error
     # mteb reads the results of a revision again instead of computing them.
     made_of = repr([model.identity(), *map(model.role_prompt, ("query", "document"))]).encode()
     facts: dict[str, Any] = {"name": name, "revision": hashlib.sha256(made_of).hexdigest()[:16], "embed_dim": model.dim}

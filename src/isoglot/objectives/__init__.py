@@ -8,22 +8,24 @@ from itertools import count
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from torch import Tensor, nn
-
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import RecipeError, quote
+from isoglot.core.errors import RecipeError, naming_extras, quote
 from isoglot.core.plugins import Registry
-from isoglot.data.batch import Batch
-from isoglot.objectives.additive_margin import AdditiveMargin
-from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.contrastive_tension import ContrastiveTension
-from isoglot.objectives.distillation import Distillation
-from isoglot.objectives.dual_momentum import DualMomentum
-from isoglot.objectives.entity import EntityContrast
-from isoglot.objectives.info_nce import InfoNCE
-from isoglot.objectives.multi_positive import MultiPositive
-from isoglot.objectives.pair_softmax import PairSoftmax
-from isoglot.objectives.soft_contrastive import SoftContrastive
+
+with naming_extras():
+    from torch import Tensor, nn
+
+    from isoglot.data.batch import Batch
+    from isoglot.objectives.additive_margin import AdditiveMargin
+    from isoglot.objectives.base import Losses, Objective
+    from isoglot.objectives.contrastive_tension import ContrastiveTension
+    from isoglot.objectives.distillation import Distillation
+    from isoglot.objectives.dual_momentum import DualMomentum
+    from isoglot.objectives.entity import EntityContrast
+    from isoglot.objectives.info_nce import InfoNCE
+    from isoglot.objectives.multi_positive import MultiPositive
+    from isoglot.objectives.pair_softmax import PairSoftmax
+    from isoglot.objectives.soft_contrastive import SoftContrastive
 
 OBJECTIVES: Registry[type[Objective]] = Registry(
     "isoglot.objectives",

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from isoglot.core.arguments import Range as Range
 from isoglot.core.arguments import check_fields
+from isoglot.core.errors import PluginError, quote
 from isoglot.data.batch import Batch
 
 Losses: TypeAlias = dict[str, Tensor]
@@ -52,6 +53,15 @@ class Objective(nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._buffers.update(numbers)
         return self
+
+    def __call__(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The losses of `forward`. Raises `PluginError` unless they are scalars by name."""
+        losses: Losses = super().__call__(vectors, batch)
+        parts = [*losses.values()] if isinstance(losses, dict) else []
+        if not parts or not all(isinstance(part, Tensor) and part.ndim == 0 for part in parts):
+            problem = f"{type(self).__name__}.forward returned {quote(losses)}, a {type(losses).__name__}"
+            raise PluginError(f"{problem}; return a dict of scalar tensors by name, such as {{'loss': loss}}")
+        return losses
 
     def annotate(self, batch: Batch) -> None:
         """Before the forward pass, without gradient: add what the loss needs to `batch.extras`, N rows each."""

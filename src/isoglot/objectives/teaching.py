@@ -19,7 +19,7 @@ def teacher_vectors(batch: Batch, device: torch.device, *, reader: str) -> Tenso
     Raises RecipeError, in the name of the objective that reads them, for a stream that has no teacher.
     """
     if "teacher" not in batch.extras:
-        raise RecipeError(f'{reader} reads a teacher\'s vectors; write teacher = {{ model = "..." }} into the stream')
+        raise RecipeError(f"{reader} needs a teacher: pass teacher=, or write teacher.model into the stream")
     return unit(send(batch.extras["teacher"].detach(), device))
 
 

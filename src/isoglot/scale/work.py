@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, Range, check_fields
-from isoglot.core.errors import IsoglotError
+from isoglot.core.errors import IsoglotError, naming_extras
 
 Function = Callable[..., Any]
 Pieces = Iterable[tuple[Any, ...]]
@@ -120,10 +120,8 @@ def _connect(cluster: Cluster) -> Iterator[Any]:
     """Ray, connected; what was started or connected here ends with the block."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the future default, to silence the warning
-    try:
+    with naming_extras():
         ray: Any = importlib.import_module("ray")
-    except ImportError as error:
-        raise IsoglotError('more than one machine needs Ray: pip install "isoglot[ray]"') from error
     if ray.is_initialized():
         yield ray
         return

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
-from isoglot.core.errors import SearchError, nearest
+from isoglot.core.errors import naming_extras, nearest
 from isoglot.search.best import Best, Floats, Ids
 from isoglot.search.blocks import load
 from isoglot.search.exact import BUDGET, Neighbours, neighbours, rescore
@@ -37,11 +37,9 @@ _LEAST = 512  # with fewer rows an exact search is faster
 
 
 def faiss_module() -> Any:
-    """The module `faiss`. Raises `SearchError` with the command to install it."""
-    try:
+    """The module `faiss`. Raises `MissingExtraError` with the command to install it."""
+    with naming_extras():
         import faiss
-    except ImportError as error:
-        raise SearchError('approximate search requires FAISS: pip install "isoglot[faiss]"') from error
     return faiss
 
 
@@ -116,7 +114,7 @@ def approximate(
     `effort` of `candidates`: more is slower and finds more. `k + spare` candidates are scored in float32. One index of
     one side is in memory at a time: all its vectors, except for "ivf-pq". Where it finds too few, the last neighbour is
     repeated. Raises `ValueError` for fewer than 512 rows on a side, an unknown index and a row for which nothing is
-    found; `SearchError` without FAISS.
+    found; `MissingExtraError` without FAISS.
     """
     if min(len(x), len(y)) < _LEAST:
         counts = f"{len(x)} and {len(y)}"

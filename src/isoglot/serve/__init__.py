@@ -6,15 +6,11 @@ mount; `serve` runs it on uvicorn.
 
 from __future__ import annotations
 
-from isoglot.core.errors import SearchError
+from isoglot.core.errors import naming_extras
 
-try:
+with naming_extras():
     from isoglot.serve.application import create_app
     from isoglot.serve.limits import Limits
     from isoglot.serve.server import Server, serve
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] == "isoglot":
-        raise
-    raise SearchError(f'the server needs {error.name}: pip install "isoglot[serve]"') from error
 
 __all__ = ["Limits", "Server", "create_app", "serve"]

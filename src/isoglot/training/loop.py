@@ -38,7 +38,7 @@ from isoglot.model.card import Card, Data
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.memory import fit_graphs
-from isoglot.training.plan import Plan, make_encoder, make_plan, open_objectives
+from isoglot.training.plan import Plan, make_encoder, make_plan, open_objectives, warn_of_unread
 from isoglot.training.progress import Meter, RunLog, Status
 from isoglot.training.record import Outcome, finish, hold_folder, record_of
 from isoglot.training.settings import Recipe, StageSettings, StreamSettings
@@ -230,6 +230,8 @@ class Run:
             teacher = open_teacher(self.recipe, settings.teacher, encoder.device)
             sizes["teacher"] = teacher.dim
         objective = open_objectives(self.recipe, settings, encoder, table.languages, sizes, seed=self.seed)
+        if ranks.rank() == 0:
+            warn_of_unread(corpus.name, table.extras, objective.members)
         if settings.teacher is not None and teacher is not None:  # after the objectives, which fail in seconds
             columns["teacher"] = teacher_column(teacher, settings.teacher, corpus, table, report=self.report)
         corpus.release()

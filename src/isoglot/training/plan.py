@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import fnmatch
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
@@ -41,6 +42,7 @@ from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.objectives.dual_momentum import DualMomentum
+from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.training.best import Choice, choices_of
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
@@ -261,6 +263,17 @@ def open_objectives(
     if sum(isinstance(term, DualMomentum) for _, term in terms) > 1:  # the keys are one column of the batch
         raise RecipeError(f"streams.{settings.name}.objectives: dual_momentum is there twice; use another stream")
     return Sum(*terms)
+
+
+def warn_of_unread(stream: str, columns: Container[str], objectives: Sequence[Objective]) -> None:
+    """Log a warning if the rows of a stream have a number for how alike their sentences are, which is not read."""
+    if any(isinstance(one, PairSoftmax) or not type(one).__module__.startswith("isoglot.") for one in objectives):
+        return  # one of a plug-in or a notebook may read any column
+    for column, advice in (("label", "train with pair_softmax, or "), ("score", "")):
+        if column in columns:
+            problem = f"no objective reads the column {column!r}: the sentences of every row count as translations"
+            line = f"warning: stream {stream}: {problem}; {advice}leave out rows of another meaning"
+            logging.getLogger("isoglot").warning("%s", line)
 
 
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:

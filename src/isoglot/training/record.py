@@ -39,6 +39,11 @@ from isoglot.training.plan import Plan
 from isoglot.training.settings import Recipe
 from isoglot.training.trackers import flatten
 
+ARGUMENTS = {  # of `train`, by the settings in the recipe of a call that have other names
+    "size": "batch_size", "every": "evaluate_every", "checkpoint_every": "evaluate_every", "objectives": "objective",
+    "text": "data", "evaluation": "dev", "encoder": "model",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -246,15 +251,22 @@ def _write_or_compare(
     recorded = read_record(path)
     if recorded is None:
         raise CheckpointError(f"{path}: is missing; without it the run cannot be resumed")
-    if changed := differences(expected, recorded):
-        raise CheckpointError(
-            f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
-            "another folder"
-        )
+    if changed := [*dict.fromkeys(_name_setting(place, plan.recipe) for place in differences(expected, recorded))]:
+        problem = f"the run there differs in {', '.join(changed[:3])}"
+        raise CheckpointError(f"{path}: {problem}; continue with the same settings, or use another folder")
     finished = recorded.get("finished")
     if not isinstance(finished, dict) or {"model", *finished} != {entry.name for entry in fields(Outcome)}:
         return None
     return Outcome(output / "model", **finished) if layout.is_model(output / "model") else None
+
+
+def _name_setting(place: str, recipe: Recipe) -> str:
+    """A place in the record as it was written: the argument of a call, or the setting of a recipe."""
+    if recipe.encoder.held is None:
+        return place.removeprefix("recipe.").removeprefix("stages.0." if len(recipe.stages) == 1 else "")
+    parts = [part.strip() for part in place.split(".") if not part.isdecimal()]
+    name = "objectives" if "objectives" in parts else parts[-1]
+    return ARGUMENTS.get(name, name)
 
 
 def finish(output: Path, outcome: Outcome) -> None:

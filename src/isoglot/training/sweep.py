@@ -252,7 +252,7 @@ class Sweep:
         changes = [change for row in self.comparison.tables[0].rows for change in row.differences]
         degrees = sorted({round(change.degrees, 1) for change in changes if change.degrees is not None})
         over = "the larger one over the items (permutations) and over the seeds (paired t-test, "
-        over += f"{' or '.join(f'{one:g}' for one in degrees)} degrees of freedom)"
+        over += f"degrees of freedom: {' or '.join(f'{one:g}' for one in degrees)})"
         count = len(self.comparison.systems) - 1
         tests = f", by Holm over the {count} arms of a column" if count > 1 else ""
         return f"p is {over if degrees else 'over the items (permutations)'}{tests}"

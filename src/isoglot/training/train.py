@@ -40,7 +40,7 @@ from isoglot.training.loop import run
 from isoglot.training.plan import kind_of
 from isoglot.training.progress import Display
 from isoglot.training.recipe import load as load_recipe
-from isoglot.training.record import Outcome
+from isoglot.training.record import ARGUMENTS, Outcome
 from isoglot.training.settings import (
     MEMORY,
     EvaluationSettings,
@@ -246,8 +246,9 @@ def _as_arguments() -> Iterator[None]:
     except ValidationError as error:
         first = error.errors()[0]
         setting, reason = str(first["loc"][-1]), first["msg"].removeprefix("Value error, ")
-        setting = {"size": "batch_size", "every": "evaluate_every"}.get(setting, setting)
-        raise ValueError(f"{setting}: {reason}, got {first['input']!r}") from None
+        for name, short in PRECISIONS.items():
+            reason = reason.replace(repr(short), repr(name))
+        raise ValueError(f"{ARGUMENTS.get(setting, setting)}: {reason}, got {first['input']!r}") from None
 
 
 def _open_encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:

@@ -266,14 +266,14 @@ def open_objectives(
 
 
 def warn_of_unread(stream: str, columns: Container[str], objectives: Sequence[Objective]) -> None:
-    """Log a warning if the rows of a stream have a number for how alike their sentences are, which is not read."""
-    if any(isinstance(one, PairSoftmax) or not type(one).__module__.startswith("isoglot.") for one in objectives):
-        return  # one of a plug-in or a notebook may read any column
-    for column, advice in (("label", "train with pair_softmax, or "), ("score", "")):
-        if column in columns:
-            problem = f"no objective reads the column {column!r}: the sentences of every row count as translations"
-            line = f"warning: stream {stream}: {problem}; {advice}leave out rows of another meaning"
-            logging.getLogger("isoglot").warning("%s", line)
+    """Log a warning if rows have labels, as those of NLI, and no objective reads them."""
+    if "label" not in columns or any(
+        isinstance(one, PairSoftmax) or not type(one).__module__.startswith("isoglot.") for one in objectives
+    ):  # one of a plug-in or a notebook may read any column
+        return
+    problem = "no objective reads the column label, so the sentences of every row count as translations"
+    advice = "train with pair_softmax, or leave out rows of another meaning"
+    logging.getLogger("isoglot").warning("%s", f"warning: stream {stream}: {problem}; {advice}")
 
 
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:

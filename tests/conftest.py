@@ -1,6 +1,9 @@
-"""Toy models shared by the tests: trained in a moment on a handful of sentences, without a network."""
+"""Toy models shared by the tests, without a network. PyTorch is imported late: the main process of xdist needs none."""
+
+from __future__ import annotations
 
 import gc
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -9,16 +12,16 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 import typer
 from hypothesis import HealthCheck, settings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from isoglot.encoders import StaticEncoder, TransformerEncoder, load
+if TYPE_CHECKING:
+    from isoglot.encoders import StaticEncoder, TransformerEncoder
 
 DATA = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[2] / "shared" / "data")  # published sets
 SPECIALS = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
@@ -45,11 +48,13 @@ def pytest_configure() -> None:
     settings.load_profile("fast")
     # The command line is put together once, for collecting too; that is most of a call that ends in an error.
     typer.main.get_command = cache(typer.main.get_command)
+    importlib.metadata.version = cache(importlib.metadata.version)  # a run records that of each package
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now stays; only what tests make is looked through."""
+    """What is there by now stays; only what tests make is looked through, and seldom."""
     gc.freeze()
+    gc.set_threshold(200_000)
     gc.enable()
 
 
@@ -112,7 +117,10 @@ def build_transformer(
     kind: str = "bpe", *, family: str = "bert", seed: int = 0, **settings: object
 ) -> TransformerEncoder:
     """Two random layers of 16 dims (`bert`, `xlm-roberta`, `distilbert` or `mpnet`) under a toy tokenizer."""
+    import torch
     import transformers
+
+    from isoglot.encoders import TransformerEncoder
 
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=build_tokenizer(kind),
@@ -128,7 +136,7 @@ def build_transformer(
     )
     common = {"vocab_size": 220, "max_position_embeddings": 64, "pad_token_id": 0}
     widths = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     if family == "distilbert":
         config = transformers.DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=32, **common)
         return TransformerEncoder(transformers.DistilBertModel(config), tokenizer, **settings)
@@ -144,6 +152,8 @@ def build_transformer(
 
 def save_and_open(encoder: Any, folder: Path, texts: list[str] = SENTENCES, *, atol: float = 1e-6) -> Any:
     """What an encoder that is saved in `folder` is opened as there; it has the same vectors."""
+    from isoglot.encoders import load
+
     encoder.save(folder)
     opened = load(folder)
     np.testing.assert_allclose(opened.encode(texts), encoder.encode(texts), atol=atol)
@@ -183,6 +193,10 @@ def toy_transformer() -> Callable[..., TransformerEncoder]:
 @pytest.fixture
 def toy_static(toy_tokenizer: Tokenizer) -> StaticEncoder:
     """A static encoder of 8 dims whose token weights are not all one."""
+    import torch
+
+    from isoglot.encoders import StaticEncoder
+
     encoder = StaticEncoder.create(toy_tokenizer, 8, seed=1)
     assert encoder.token_weights is not None
     with torch.no_grad():
@@ -191,15 +205,14 @@ def toy_static(toy_tokenizer: Tokenizer) -> StaticEncoder:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread() -> None:
-    """Toy matrices gain nothing from threads, and lose much on a busy machine."""
+def one_thread_and_exact() -> None:
+    """Toy matrices gain nothing from threads; vectors are compared to the last digits, where bfloat16 is kept too."""
+    import torch
+
+    from isoglot.encoders import TransformerEncoder
+
     torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def exact_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vectors of torch are compared to the last digits, on processors with bfloat16 too."""
-    monkeypatch.setattr("isoglot.encoders.transformer.TransformerEncoder.keeps_bfloat16", False)
+    TransformerEncoder.keeps_bfloat16 = False
 
 
 @pytest.fixture

@@ -1,14 +1,15 @@
 """The documents keep their word: their Python runs, their recipes are valid, their commands and links exist.
 
-Of each page, the fenced `python` blocks are run in order in one namespace, in a folder filled by `prepare`, unless the
-line above a block is `<!-- not run: reason -->`; if the reason is `lines of FILE`, they must be in that file. A `toml`
-block is a recipe or a part of one. In `sh` blocks every line is a command, in `console` blocks those after "$ ".
+Of each page, the fenced `python` blocks are run in order in one namespace, in a copy of the folder `prepared`, unless
+the line above a block is `<!-- not run: reason -->`; if the reason is `lines of FILE`, they must be in that file. A
+`toml` block is a recipe or a part of one. In `sh` blocks every line is a command, in `console` blocks those after "$ ".
 """
 
 import ast
 import itertools
 import re
 import shlex
+import shutil
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -98,8 +99,10 @@ PYTHON = [
 TOML = [pytest.param(text, id=f"{label(page)}:{line + 1}") for page in PAGES for line, _, text in blocks(page, "toml")]
 
 
-def prepare(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
     """What a reader has after the demo: a model in build/demo; and some text of their own, English and German."""
+    folder = tmp_path_factory.mktemp("prepared")
     words = [
         [("The cat", "Die Katze"), ("A dog", "Ein Hund"), ("My sister", "Meine Schwester"), ("Tom", "Tom")],
         [("sleeps", "schläft"), ("sings", "singt"), ("waits", "wartet"), ("works", "arbeitet")],
@@ -116,15 +119,16 @@ def prepare(folder: Path) -> None:
         (folder / "tatoeba" / f"tatoeba.deu-eng.{code}").write_text(text, encoding="utf-8")
     tokenizer = train_tokenizer(itertools.chain.from_iterable(pairs), 400)
     StaticEncoder.create(tokenizer, 16).save(folder / "build" / "demo" / "model")
+    return folder
 
 
 @pytest.mark.parametrize("page", PYTHON)
-def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
-    prepare(tmp_path)
+def test_the_python_of_a_page_runs(page, prepared, tmp_path, monkeypatch):
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     space: dict[str, object] = {"__name__": "__main__"}
-    with patch.dict(OBJECTIVES), patch.dict(TASKS), patch.dict(readers.READERS):
+    with patch.dict(OBJECTIVES.data), patch.dict(TASKS.data), patch.dict(readers.READERS.data):
         for line, _, text in blocks(page, "python"):
             exec(compile("\n" * line + text, str(page), "exec"), space)  # the padding makes line numbers the page's
 

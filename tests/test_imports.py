@@ -63,9 +63,9 @@ def test_a_verb_needs_no_extra_and_imports_no_compiler(folder, verb):
     assert not modules & {*EXTRAS, *COMPILERS, "transformers", "openai", "starlette"}
 
 
-def test_the_default_model_answers_without_transformers(folder):
+def test_the_default_model_answers_without_transformers(tmp_path):
     program = "import sys, isoglot; isoglot.load().encode(['hello']); print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not {*done.stdout.split()} & {"transformers", *COMPILERS}
 
@@ -79,8 +79,8 @@ def test_searching_imports_neither_training_nor_the_tables_of_languages(folder):
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", pytest.param("train --help", marks=pytest.mark.slow)])
-def test_help_and_version_import_nothing_heavy(folder, words):
-    done, modules = run(folder, words)
+def test_help_and_version_import_nothing_heavy(tmp_path, words):
+    done, modules = run(tmp_path, words)
     assert done.returncode == 0, done.stderr
     assert not modules & {"torch", "numpy", "transformers", "langcodes", "uvicorn", *EXTRAS}
 

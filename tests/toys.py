@@ -24,7 +24,7 @@ class ToyEncoder(Encoder):
 
     def __init__(self, dropout: float = 0.0, seed: int = 0, sparse: bool = False) -> None:
         super().__init__()
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` also formats the stack, for each kind of device
         self.dim, self.max_length = DIM, 64
         self.embedding = nn.Embedding(128, DIM, sparse=sparse, dtype=torch.float64)
         self.dropout = nn.Dropout(dropout)

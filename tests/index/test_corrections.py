@@ -70,9 +70,10 @@ def test_an_index_is_a_dict_of_units(tmp_path_factory, toy_static, vector_of, ki
             elif step:
                 assert made.delete(step) == sum(len(units.pop(key)) for key in step)
             assert len(made) == sum(map(len, units.values()))
+            queries = np.stack([vector_of(SENTENCES[0]), vector_of("cat dog")])
             for code in (None, "deu"):
-                for query in (vector_of(SENTENCES[0]), vector_of("cat dog")):
-                    (hits,) = made.search(query[None], k, languages=code or (), effort=1000)
+                found = made.search(queries, k, languages=code or (), effort=1000)
+                for query, hits in zip(queries, found, strict=True):
                     expected = best_units(units, query, k, vector_of, code)
                     np.testing.assert_allclose([hit.score for hit in hits], [score for score, _ in expected], atol=1e-6)
                     contents = [frozenset(units[hit.id]) for hit in hits]

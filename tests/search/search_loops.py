@@ -16,7 +16,7 @@ def whole(rng, rows, dim, spread=2):
 
 
 def dot(a, b):
-    return sum(float(p) * float(q) for p, q in zip(a, b, strict=True))
+    return sum(p * q for p, q in zip(*(np.asarray(each, float).tolist() for each in (a, b)), strict=True))
 
 
 def cosine(a, b):

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from isoglot.data.languages import canonical, is_language, tag
 from isoglot.model import configs
 
 FILE, README = "isoglot.card.json", "README.md"
-_TEMPLATE = "card.md.jinja"
 # Identifiers of the hub: licences, and models that ours are made of.
 _LICENCES = {
     "apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-nc-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0",
@@ -152,25 +152,28 @@ def describe(folder: str | Path, **facts: Any) -> Card:
     """
     folder = Path(folder)
     card = configs.read(folder / FILE, Card)
-    licences = facts.get("data")
-    if isinstance(licences, Mapping):
+    if isinstance(licences := facts.get("data"), Mapping):
         facts["data"] = [{**data.model_dump(), "licence": licences.get(data.name, data.licence)} for data in card.data]
     card = configs.check_value(folder / FILE, Card, {**card.model_dump(), **facts, "checksums": _checksums(folder)})
     _write(folder, card)
     return card
 
 
-def render(card: Card, *, size: int = 0) -> str:
-    """The card as Markdown with its head; `size` is that of the folder in bytes, 0 if unknown."""
+@cache
+def _template() -> Any:
+    """Of README.md; to compile it takes longer than all else of saving a small model."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("isoglot", "model"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        autoescape=False, keep_trailing_newline=True,
-    )  # fmt: skip
+        loader=PackageLoader("isoglot", "model"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters["cell"] = lambda text: " ".join(str(text).split()).replace("|", "\\|")
-    page = environment.get_template(_TEMPLATE).render(card=card, trained=card.count_trained(), size=size)
-    return f"---\n{head(card)}---\n\n{page}"
+    return environment.get_template("card.md.jinja")
+
+
+def render(card: Card, *, size: int = 0) -> str:
+    """The card as Markdown with its head; `size` is that of the folder in bytes, 0 if unknown."""
+    return f"---\n{head(card)}---\n\n{_template().render(card=card, trained=card.count_trained(), size=size)}"
 
 
 def head(card: Card) -> str:

@@ -112,10 +112,10 @@ def split(line: str) -> list[str]:
 
 def docs(thing: Any) -> str:
     """A docstring, with its aligned lists kept as they are."""
-    found, lines, fenced = inspect.getdoc(thing) or "", [], False
+    docstring, lines, fenced = inspect.getdoc(thing) or "", [], False
     for table, names in {"FORMATS": SUFFIXES.values(), "POOLINGS": POOLINGS}.items():
-        found = found.replace(f"`{table}`", ", ".join(dict.fromkeys(names)))
-    for line in found.split("\n"):
+        docstring = docstring.replace(f"`{table}`", ", ".join(dict.fromkeys(names)))
+    for line in docstring.split("\n"):
         aligned = bool(re.match(r"\S+(?:, \S+)*  +\S|    ", line)) or (fenced and bool(line))
         if aligned != fenced:
             lines.append("```text" if aligned else "```")

@@ -539,7 +539,7 @@ class Index:
             return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
         codes, without = canonical_list(languages), canonical_list(exclude)
         given = texts_or_vectors(queries, "search")
-        if blank := [at for at, text in enumerate(given) if isinstance(text, str) and not text.strip()]:
+        if isinstance(given, list) and (blank := [at for at, text in enumerate(given) if not text.strip()]):
             raise ValueError(f"queries[{blank[0]}] is blank; remove it, or pass a text to search for")
         vectors = encode_queries(self.model, given, self.origin) if isinstance(given, list) else given
         if vectors.ndim != 2 or vectors.shape[1] != self.origin.dim:

@@ -111,6 +111,6 @@ def clean(sentence: Sentence, at: int) -> Sentence:
         codes = [UNKNOWN if code is None else canonical(code) for code in languages]
     except CorpusError as error:
         raise CorpusError(str(error), file=f"sentences[{at}]") from None
-    translation = readable(sentence.translation or "")
-    shown_with = (translation, codes[1]) if translation.strip() else (None, UNKNOWN)
-    return Sentence(readable(str(sentence.id)), readable(sentence.text), codes[0], *shown_with)
+    text = readable(sentence.translation or "")
+    translation, code = (text, codes[1]) if text.strip() else (None, UNKNOWN)
+    return Sentence(readable(str(sentence.id)), readable(sentence.text), codes[0], translation, code)

@@ -2,8 +2,8 @@
 "use strict";
 {
   const number = (cell) => {
-    const found = parseFloat(cell.textContent.replaceAll(",", ""));
-    return Number.isNaN(found) ? -Infinity : found;
+    const value = parseFloat(cell.textContent.replaceAll(",", ""));
+    return Number.isNaN(value) ? -Infinity : value;
   };
   const sort = (header, body) => {
     const column = header.cellIndex, numeric = header.classList.contains("n");

@@ -8,7 +8,7 @@ import click
 import hostile_world
 import numpy as np
 import pytest
-from hostile_world import VERBS, Standing, commands, having, verb_of
+from hostile_world import VERBS, Standing, commands, verb_of
 
 from damage import EXTREMES, damage
 
@@ -183,12 +183,8 @@ def test_every_verb_is_here():
     assert {verb_of(verb.words) for verb in VERBS.values()} == set(commands())
 
 
-WITH_JSON = [verb.words for verb in having("--json").values()]  # test_output.py makes these calls too
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (VERBS[name].words in WITH_JSON)) for name in VERBS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VERBS)
 def test_the_calls_are_valid(standing, name):
     standing.renew()
     done = standing.call(VERBS[name].words.split())

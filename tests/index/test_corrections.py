@@ -46,7 +46,7 @@ def vector_of(toy_static):
     return cache(lambda text: encode_sentences(toy_static, [text])[0])
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+@pytest.mark.parametrize("kind", ["flat", pytest.param("hnsw", marks=pytest.mark.slow)])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, in_memory=st.booleans(), k=st.integers(1, 6))
 def test_an_index_is_a_dict_of_units(tmp_path_factory, toy_static, vector_of, kind, steps, in_memory, k):

@@ -190,8 +190,9 @@ def test_labels_that_no_objective_reads_are_named(toy_static, caplog, objective,
     columns = {"sentence1": [a for a, _ in rows(8)], "sentence2": [b for _, b in rows(8)]}
     isoglot.train(toy_static, columns | {"score": [0.5, 1.5] * 4}, objective="multi_positive", steps=1)
     assert not caplog.records  # as that of mined pairs
-    isoglot.train(toy_static, columns | {"label": [0, 1] * 4}, objective=objective, steps=1)
-    assert len([one for one in caplog.records if "label" in one.getMessage()]) == warned
+    name = "is_duplicate" if objective == "multi_positive" else "label"
+    isoglot.train(toy_static, columns | {name: [0, 1] * 4}, objective=objective, steps=1)
+    assert len([one for one in caplog.records if f"column {name}" in one.getMessage()]) == warned
 
 
 @pytest.mark.parametrize(
@@ -309,6 +310,8 @@ class Unread:
         ({"dev": ["single sentence", "of data"]}, EvaluationError, "single sentence"),
         ({"dev": [("a", "b")], "epochs": 1, "steps": 1}, ValueError, "not both"),
         ({"lr": -1.0}, ValueError, "lr"),
+        ({"lr": 0}, ValueError, r"^lr: must be at least 1e-30 \(value 0\)$"),
+        ({"adapter": {"rnk": 2}}, ValueError, "rnk: no such setting .* did you mean 'rank'"),
         ({"steps": 0}, ValueError, "steps"),
         ({"steps": 2.0}, TypeError, "steps"),
         ({"teacher": 3}, TypeError, "teacher"),

@@ -22,17 +22,9 @@ Row: TypeAlias = Mapping[str, Any]
 
 # Names of columns that specify the role of a sentence, not its language: queries and positives.
 _ROLES = (
-    ("source", "target"),
-    ("src", "tgt"),
-    ("query", "pos"),
-    ("query", "positive"),
-    ("anchor", "positive"),
-    ("sentence1", "sentence2"),
-    ("premise", "hypothesis"),
-    ("text", "translation"),
-    ("text", ""),
-    ("sentence", ""),
-)
+    ("source", "target"), ("src", "tgt"), ("query", "pos"), ("query", "positive"), ("anchor", "positive"),
+    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("text", "translation"), ("text", ""), ("sentence", ""),
+)  # fmt: skip
 _NEGATIVE = re.compile(r"(hard_)?neg(ative)?s?(_?\d+)?")  # beside a pair: hard negatives
 _IDS = {"id": "Indonesian", "no": "Norwegian", "nr": "South Ndebele"}  # columns of ids, more often than these
 _OF_TEST_SETS = ("label", "id", "name", "places")  # keys of imported test sets other than their texts; skipped
@@ -134,8 +126,7 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
     `languages` are language codes of the sentences without one, in their order, or one code for all; hard negatives
     have that of the positive, and may be in columns `negatives`, `negative_1`, `negative_2` and so on. A null or blank
     sentence is left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be
-    empty. Raises `CorpusError`, without a place, for any other shape, for labels in words, which would be ignored, and
-    for a row without text.
+    empty. Raises `CorpusError`, without a place, for any other shape, labels in words, and a row without text.
     """
     if "texts" in row:
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
@@ -166,9 +157,7 @@ def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, 
     for name, cell in row.items():
         is_id = name.lower() in _IDS and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1
         if is_id and re.search(r"[^\W\d_]", "".join(texts)):  # not one number in all languages
-            problem = (
-                f"the column {name} would be {_IDS[name.lower()]}, and contains ids such as {quote(cell, most=40)}"
-            )
+            problem = f"the column {name} would be {_IDS[name.lower()]}, and contains ids such as {quote(cell, most=9)}"
             raise CorpusError(f"{problem}; call it key, or leave it out", file=file, line=line)
 
 

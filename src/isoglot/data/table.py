@@ -236,8 +236,7 @@ class _Writer:
             if widths == self.widths:
                 continue
             if widths.keys() != self.widths.keys():
-                problem = f"the group of {quote(group.texts[0])} has the numbers {sorted(widths)} where others have "
-                problem += f"{[*self.widths]}"
+                problem = f"{quote(group.texts[0])} has the numbers {sorted(widths)} where others have {[*self.widths]}"
                 advice = "all groups of a stream need the same (a column named _ is left out)"
                 raise CorpusError(f"source {source}: {problem}; {advice}")
             name = next(name for name, width in widths.items() if width != self.widths[name])

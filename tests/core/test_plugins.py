@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -123,7 +124,7 @@ def test_a_module_is_imported_by_the_command_line(tmp_path):
     assert "my_writers" in wrong.stderr
 
 
-def test_the_module_of_a_plug_in_is_a_part_of_what_identifies_text(acme, tmp_path):
+def test_the_module_of_a_plug_in_is_a_part_of_what_identifies_text(acme, tmp_path, monkeypatch):
     """A table of token ids, and a run, are made again when the reader changes."""
     (tmp_path / "pairs.txt").write_text("a:b\n")
     corpus = Corpus([FileSource("colon", tmp_path / "pairs.txt")])
@@ -132,5 +133,31 @@ def test_the_module_of_a_plug_in_is_a_part_of_what_identifies_text(acme, tmp_pat
     replace_unseen(tmp_path / "acme_plugin.py", MODULE.replace('split(":")', 'split("b")').encode())
     assert corpus.digest() != before
     assert source_of(OBJECTIVES["acme_nce"]) == source_of(TASKS["acme/task"]) == tmp_path / "acme_plugin.py"
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))  # a notebook, which has no file
+    digests = []
+
+    def one(path):
+        return []
+
+    def other(path):
+        return [Group(("a",), ("eng",))]
+
+    for reader in (one, other, one):
+        reader.__module__, reader.__name__ = "__main__", "read_mine"
+        monkeypatch.setitem(READERS, "mine", reader)
+        digests.append(Corpus([FileSource("mine", tmp_path / "pairs.txt")]).digest())
+    assert digests[0] == digests[2] != digests[1]
+
+
+def test_groups_of_a_reader_are_those_of_any_data(acme, monkeypatch):
+    """Codes become canonical, groups without text are left out, and what is no group is one error."""
+    monkeypatch.setitem(READERS, "mine", lambda path: [Group(("a", "b"), ("en", "pt_BR")), Group((), ())])
+    assert list(read("mine", "x")) == [Group(("a", "b"), ("eng", "por"))]
+    monkeypatch.setitem(READERS, "mine", lambda path: 3)
+    with pytest.raises(TypeError, match="data is a value of type int"):
+        list(read("mine", "x"))
+
+
+def test_files_of_our_own_are_not_plug_ins(acme, tmp_path):
     own = [found for registry in (READERS, OBJECTIVES, TASKS) for found in registry.data.values()]
     assert [found for found in own if source_of(found) not in (None, tmp_path / "acme_plugin.py")] == []

@@ -9,6 +9,7 @@ import pytest
 from isoglot.core.errors import CorpusError
 from isoglot.data import Group, groups_of
 from isoglot.data.groups import digest_of
+from isoglot.mining import MinedPair
 
 PAIRS = [("Good morning!", "Guten Morgen!"), ("Thanks.", "Danke.")]
 EXPECTED = [Group(pair, ("eng", "deu")) for pair in PAIRS]
@@ -62,6 +63,12 @@ HARD = [{"anchor": "a", "positive": positive, "negative": "c"} for positive in (
         (HARD[:1], "en", [Group(("a", "b"), ("eng", "eng"), "", ("c",), ("eng",))]),
         ([{"anchor": "a", "positive": "b", "negative_1": "c", "negative_2": None, "negative_10": "d"}], None,
          [Group(("a", "b"), ("und",) * 2, "", ("c", "d"), ("und",) * 2)]),
+        ([{"anchor": "a", "positive": "b", "negatives": ["c", "d"]}], None,
+         [Group(("a", "b"), ("und",) * 2, "", ("c", "d"), ("und",) * 2)]),
+        ([{"source": "a", "target": "b", "negative1": "c", "hard_neg_2": "d"}], None,
+         [Group(("a", "b"), ("und",) * 2, "", ("c", "d"), ("und",) * 2)]),
+        ([MinedPair(1.5, "a", "b", "1", "2")], "de", [Group(("a", "b"), ("deu",) * 2, extras={"score": 1.5})]),
+        ([{"no": "17", "en": "17"}], None, [Group(("17", "17"), ("nor", "eng"))]),
         ([{"id": "Selamat pagi!", "en": "a"}], None, [Group(("Selamat pagi!", "a"), ("ind", "eng"))]),
         ([{"id": "s-1", "en": "a", "de": "b"}], ("en", "de"), [Group(("a", "b"), ("eng", "deu"))]),  # an id, left out
         ([{"id": "s-1", "text": "s-2"}], None, [Group(("s-2",), ("und",))]),
@@ -151,6 +158,8 @@ def test_wrong_kinds_get_one_sentence_that_says_what_to_pass(data, parts):
         ([{"en": "a"}, {"comment": "b"}], None, ["row 2", "'comment'"]),
         ([{"en": "a"}, {"en": None}], None, ["row 2", "no text"]),
         ({"id": ["s-1"], "en": ["a"], "de": ["b"]}, None, ["row 1", "Indonesian", "'s-1'"]),
+        ({"No": ["1"], "en": ["a"], "de": ["b"]}, None, ["row 1", "Norwegian", "'1'"]),
+        ([{"premise": "a", "hypothesis": "b", "gold_label": "neutral"}], None, ["row 1", "'gold_label'", "'neutral'"]),
         ([{"en": "a", "score": float("inf")}], None, ["row 1", "'score'", "inf"]),
         ([{"x": 1}], {"x": "en"}, ["row 1", "'x'", "int"]),
         ([{"x": "a"}], {"y": "en"}, ["row 1", "'y'", "'x'"]),

@@ -60,7 +60,7 @@ def test_groups_whose_numbers_differ_are_refused(second):
     groups = [Group(("a",), ("eng",), extras={"score": 0.5}), Group(("b",), ("eng",), extras=second)]
     # The source is named, though the next one is read already.
     for wrong, sources in {"one": [groups, groups[:1]], "two": [groups[:1], groups[1:]]}.items():
-        with pytest.raises(CorpusError, match=rf"source {wrong}: .* has the numbers .* where others have \['score'\]"):
+        with pytest.raises(CorpusError, match=rf"source {wrong}: 'b' has the numbers .* where others have \['score'\]"):
             GroupTable.build(zip(("one", "two"), sources, strict=True), ENCODER.tokenize)
     lists = [Group(("a",), ("eng",), extras={"e": numbers}) for numbers in ((1, 2), (1,))]
     with pytest.raises(CorpusError, match="'e' is one number in some groups and a list in others"):

@@ -123,3 +123,8 @@ def test_equal_models_are_equal_files(toy_static, tmp_path):
         toy_static.save(tmp_path / str(number), weights="int8")
         contents.add((tmp_path / str(number) / "packed.safetensors").read_bytes())
     assert len(contents) == 1
+
+
+def test_weights_are_readable_for_whoever_may_read_the_folder(toy_static, tmp_path):
+    toy_static.save(tmp_path / "model")
+    assert len({file.stat().st_mode for file in (tmp_path / "model").iterdir() if file.is_file()}) == 1

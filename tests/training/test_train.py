@@ -5,6 +5,8 @@ import io
 import json
 import os
 import signal
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.model import encode
-from isoglot.objectives import Distillation, InfoNCE, MultiPositive, SoftContrastive, Sum
+from isoglot.objectives import OBJECTIVES, Distillation, InfoNCE, MultiPositive, SoftContrastive, Sum
 from isoglot.training import loop
 from isoglot.training.progress import Display, Status
 from isoglot.training.recipe import load as load_recipe
@@ -190,8 +192,9 @@ def test_labels_that_no_objective_reads_are_named(toy_static, caplog, objective,
     columns = {"sentence1": [a for a, _ in rows(8)], "sentence2": [b for _, b in rows(8)]}
     isoglot.train(toy_static, columns | {"score": [0.5, 1.5] * 4}, objective="multi_positive", steps=1)
     assert not caplog.records  # as that of mined pairs
-    isoglot.train(toy_static, columns | {"label": [0, 1] * 4}, objective=objective, steps=1)
-    assert len([one for one in caplog.records if "label" in one.getMessage()]) == warned
+    name = "is_duplicate" if objective == "multi_positive" else "label"
+    isoglot.train(toy_static, columns | {name: [0, 1] * 4}, objective=objective, steps=1)
+    assert len([one for one in caplog.records if f"column {name}" in one.getMessage()]) == warned
 
 
 @pytest.mark.parametrize(
@@ -205,6 +208,31 @@ def test_the_order_of_rows_is_kept_where_the_first_sentence_is_the_source(toy_st
     isoglot.train(toy_static, rows(20), objective=objective, teacher=teacher, steps=1, output=tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["recipe"]["stages"][0]["streams"][0]["batching"]["anchor"] == anchor
+
+
+def test_the_code_of_an_objective_is_a_part_of_the_run(toy_static, tmp_path, monkeypatch):
+    """A cell of a notebook that is changed and run again does not return the model that the old one trained."""
+
+    def forward(self, vectors, batch):
+        return {"loss": vectors.sum()}
+
+    class Scaled(MultiPositive):
+        pass
+
+    call = {"data": rows(8), "batch_size": 4, "steps": 1, "output": tmp_path / "run"}
+    isoglot.train(toy_static, objective=Scaled(), **call)
+    isoglot.train(toy_static, objective=Scaled(), **call)
+    monkeypatch.setattr(Scaled, "forward", forward)
+    with pytest.raises(CheckpointError, match="in objective;"):
+        isoglot.train(toy_static, objective=Scaled(), **call)
+    monkeypatch.setitem(sys.modules, __name__, ModuleType(__name__))  # of no file
+    monkeypatch.setitem(OBJECTIVES, "mine", Scaled)
+    isoglot.train(toy_static, objective="mine", **call | {"output": tmp_path / "named"})
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, __name__, ModuleType(__name__))
+    monkeypatch.setitem(OBJECTIVES, "mine", Scaled)
+    with pytest.raises(CheckpointError, match="in objective;"):
+        isoglot.train(toy_static, objective="mine", **call | {"output": tmp_path / "named"})
 
 
 class Listing(MultiPositive):
@@ -309,6 +337,8 @@ class Unread:
         ({"dev": ["single sentence", "of data"]}, EvaluationError, "single sentence"),
         ({"dev": [("a", "b")], "epochs": 1, "steps": 1}, ValueError, "not both"),
         ({"lr": -1.0}, ValueError, "lr"),
+        ({"lr": 0}, ValueError, r"^lr: must be at least 1e-30 \(value 0\)$"),
+        ({"adapter": {"rnk": 2}}, ValueError, "rnk: no such setting .* did you mean 'rank'"),
         ({"steps": 0}, ValueError, "steps"),
         ({"steps": 2.0}, TypeError, "steps"),
         ({"teacher": 3}, TypeError, "teacher"),

@@ -15,6 +15,7 @@ import inspect
 import sys
 from collections import UserDict
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,6 +119,17 @@ def source_of(plugin: object) -> Path | None:
     name = str(getattr(plugin, "__module__", ""))
     file = getattr(sys.modules.get(name), "__file__", None)
     return Path(file) if file and not f"{name}.".startswith("isoglot.") else None
+
+
+def text_of(plugin: Any) -> str:
+    """The source of a function, or of the functions of a class, for those of a notebook, which has no file; empty for
+    what isoglot defines itself, and where it is not known.
+    """
+    texts = []
+    for function in filter(inspect.isfunction, (plugin, *getattr(plugin, "__dict__", {}).values())):
+        with suppress(OSError):
+            texts.append(inspect.getsource(function))
+    return "" if f"{plugin.__module__}.".startswith("isoglot.") else "".join(texts)
 
 
 def _origin(entry: EntryPoint) -> str:

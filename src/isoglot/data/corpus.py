@@ -30,7 +30,7 @@ import numpy as np
 
 from isoglot.core.environment import cache_folder
 from isoglot.core.errors import CorpusError, RecipeError
-from isoglot.core.plugins import source_of
+from isoglot.core.plugins import source_of, text_of
 from isoglot.core.progress import Bar, Report
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
@@ -126,8 +126,9 @@ class FileSource(Source):
 
     def digest(self) -> object:
         """Digest of what is read."""
-        code = source_of(READERS[self.reader])  # of a plug-in
-        return [self.reader, dict(self.options), contents([*self.files(), *([code] if code else [])])]
+        code, text = source_of(READERS[self.reader]), text_of(READERS[self.reader])  # of a plug-in
+        content = contents([*self.files(), *([code] if code else [])])
+        return [self.reader, dict(self.options), content, *([text] if text and not code else [])]
 
     def files(self) -> list[Path]:
         """All files that are read."""

@@ -20,19 +20,13 @@ from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 Row: TypeAlias = Mapping[str, Any]
 
-# Names of columns that specify the role of a sentence, not its language: queries, positives, hard negatives.
+# Names of columns that specify the role of a sentence, not its language: queries and positives.
 _ROLES = (
-    ("source", "target", ""),
-    ("src", "tgt", ""),
-    ("query", "pos", "neg"),
-    ("query", "positive", "negative"),
-    ("anchor", "positive", "negative"),
-    ("sentence1", "sentence2", ""),
-    ("premise", "hypothesis", ""),
-    ("text", "translation", ""),
-    ("text", "", ""),
-    ("sentence", "", ""),
-)
+    ("source", "target"), ("src", "tgt"), ("query", "pos"), ("query", "positive"), ("anchor", "positive"),
+    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("text", "translation"), ("text", ""), ("sentence", ""),
+)  # fmt: skip
+_NEGATIVE = re.compile(r"(hard_)?neg(ative)?s?(_?\d+)?")  # beside a pair: hard negatives
+_IDS = {"id": "Indonesian", "no": "Norwegian", "nr": "South Ndebele"}  # columns of ids, more often than these
 _OF_TEST_SETS = ("label", "id", "name", "places")  # keys of imported test sets other than their texts; skipped
 _PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # the keys of a group with all its fields
 _PAIRED = {"texts", "langs"}
@@ -83,9 +77,9 @@ def groups_of(
     """Groups from data in memory.
 
     data       a list or any other iterable of pairs (or longer tuples) of strings, of strings, of Groups or of dicts;
-               a pandas or polars DataFrame, a pyarrow Table, a `datasets.Dataset`, or a dict of columns. Columns are
-               named by language (`en`, `deu`), or `source` and `target`, `anchor`, `positive` and `negative`, `text`,
-               as for `group_of`; numbers (`score`, `label`) become extras
+               what `mine` and `align` return; a pandas or polars DataFrame, a pyarrow Table, a `datasets.Dataset`, or a
+               dict of columns. Columns are named by language (`en`, `deu`), or `source` and `target`, `anchor`,
+               `positive` and `negative`, `text`, as for `group_of`; numbers (`score`, `label`) become extras
     languages  codes of the sentences of a row in their order, or one code for all; by default the names of the columns,
                or `und`. Of columns that are named by language, only these are read. A dict such as `{"english": "en"}`
                names the columns that are read
@@ -130,9 +124,9 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
         {"text": "..."}, {"text": "...", "language": "eng", "translation": "...", "translation_language": "deu"}
 
     `languages` are language codes of the sentences without one, in their order, or one code for all; hard negatives
-    have that of the positive, and may be in columns `negative_1`, `negative_2` and so on. A null or blank sentence is
-    left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be empty.
-    Raises `CorpusError`, without a place, for any other shape and for a row without text.
+    have that of the positive, and may be in columns `negatives`, `negative_1`, `negative_2` and so on. A null or blank
+    sentence is left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be
+    empty. Raises `CorpusError`, without a place, for any other shape, labels in words, and a row without text.
     """
     if "texts" in row:
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
@@ -159,14 +153,15 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
 
 
 def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, line: int | None = None) -> None:
-    """Raise `CorpusError` if one of the texts of the first row is an id, of a column that would be Indonesian."""
+    """Raise `CorpusError` if a text of the first row is an id or a number, of a column that would be a language."""
     for name, cell in row.items():
-        if name.lower() == "id" and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1:
-            problem = f"the column {name} would be Indonesian, and contains ids such as {quote(cell, most=40)}"
+        is_id = name.lower() in _IDS and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1
+        if is_id and re.search(r"[^\W\d_]", "".join(texts)):  # not one number in all languages
+            problem = f"the column {name} would be {_IDS[name.lower()]}, and contains ids such as {quote(cell, most=9)}"
             raise CorpusError(f"{problem}; call it key, or leave it out", file=file, line=line)
 
 
-def roles_in(names: Container[str]) -> tuple[str, str, str] | None:
+def roles_in(names: Container[str]) -> tuple[str, str] | None:
     """The names among these that specify the role of a sentence and not its language; None if there are none."""
     return next((roles for roles in _ROLES if roles[0] in names and (not roles[1] or roles[1] in names)), None)
 
@@ -202,6 +197,8 @@ def _read_rows(
     codes_by_count: dict[int, tuple[str, ...]] = {}  # of plain tuples, which mostly have one length
     for number, item in enumerate(data, 1):
         try:
+            is_mined = hasattr(item, "_fields") and roles_in(item._fields)
+            item = item._asdict() if is_mined else item
             if isinstance(item, Group):
                 group = _convert_codes(item)
             elif isinstance(item, Mapping):
@@ -315,12 +312,16 @@ def _read_roles(row: Row, roles: Sequence[str], languages: Sequence[str], skippe
     if roles[0] == "text" and row.get("language"):
         names = [str(row.get(name) or UNKNOWN) for name in ("language", "translation_language")[: 1 + bool(roles[1])]]
         languages = [canonical_or_skip(name, skipped) or "" for name in names]
-    first, others = (list(_sentences(row, name)) for name in roles[:2])
+    first, others = (list(_sentences(row, name)) for name in roles)
     if roles[1] and not (first and others):  # a null sentence still consumes its language code
         missing = [""] * max(1, len(languages) - len(first or others))
         first, others = first or missing, others or (missing if first else [])
     texts = first + others
-    negatives = [name for name in row if roles[2] and re.fullmatch(rf"{roles[2]}(_\d+)?", name)]
+    negatives = [name for name in row if roles[1] and _NEGATIVE.fullmatch(name)]
+    words = [name for name in ("label", "gold_label") if isinstance(row.get(name), str)]
+    if words and roles[1]:
+        problem = f"{words[0]!r} contains {_kind(row[words[0]])}, and pairs of every label would count as translations"
+        raise CorpusError(f"{problem}; write numbers for pair_softmax, read NLI with the reader nli, or leave it out")
     hard = [text for name in negatives for text in _sentences(row, name) if text.strip()]
     codes = _codes(languages, len(texts))
     pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]

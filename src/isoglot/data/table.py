@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, quote
 from isoglot.data.groups import Group
 from isoglot.data.tokens import Tokens
 
@@ -236,7 +236,7 @@ class _Writer:
             if widths == self.widths:
                 continue
             if widths.keys() != self.widths.keys():
-                problem = f"a group has the numbers {sorted(widths)} where others have {[*self.widths]}"
+                problem = f"{quote(group.texts[0])} has the numbers {sorted(widths)} where others have {[*self.widths]}"
                 advice = "all groups of a stream need the same (a column named _ is left out)"
                 raise CorpusError(f"source {source}: {problem}; {advice}")
             name = next(name for name, width in widths.items() if width != self.widths[name])

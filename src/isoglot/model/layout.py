@@ -106,6 +106,8 @@ def replacing(folder: str | Path, *, is_model: bool = True) -> Iterator[Path]:
             finally:
                 _new.discard(new)
             write_json(new / FILES, {"files": list_files(new)})
+            for file in new.rglob("*.safetensors"):  # which the library makes for the owner alone
+                file.chmod((new / FILES).stat().st_mode)
 
 
 def prepare(folder: str | Path) -> None:

@@ -38,7 +38,7 @@ class PairSoftmax(Objective):
     Raises ValueError for a switch or number out of range, and for data without labels or with too many of them.
     """
 
-    ordered = True
+    ordered, reads = True, ("label",)
     steps: Tensor
 
     def __init__(

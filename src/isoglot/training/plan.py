@@ -42,7 +42,6 @@ from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.objectives.dual_momentum import DualMomentum
-from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.training.best import Choice, choices_of
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
@@ -267,11 +266,10 @@ def open_objectives(
 
 def warn_of_unread(stream: str, columns: Container[str], objectives: Sequence[Objective]) -> None:
     """Log a warning if rows have labels, as those of NLI, and no objective reads them."""
-    if "label" not in columns or any(
-        isinstance(one, PairSoftmax) or not type(one).__module__.startswith("isoglot.") for one in objectives
-    ):  # one of a plug-in or a notebook may read any column
-        return
-    problem = "no objective reads the column label, so the sentences of every row count as translations"
+    label = next((name for name in ("label", "is_duplicate") if name in columns), None)
+    if not label or any(label in one.reads or not type(one).__module__.startswith("isoglot.") for one in objectives):
+        return  # one of a plug-in or a notebook may read any column
+    problem = f"no objective reads the column {label}, so the sentences of every row count as translations"
     advice = "train with pair_softmax, or leave out rows of another meaning"
     logging.getLogger("isoglot").warning("%s", f"warning: stream {stream}: {problem}; {advice}")
 

@@ -18,7 +18,7 @@ import torch
 
 from isoglot.core import __version__, environment
 from isoglot.core.errors import CheckpointError, IsoglotError, OutputError
-from isoglot.core.plugins import source_of
+from isoglot.core.plugins import source_of, text_of
 from isoglot.data.files import (
     BUNDLED,
     check_output,
@@ -33,10 +33,10 @@ from isoglot.encoders.base import Encoder, add_tensors
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.settings import TowersSettings
 from isoglot.model import Model, layout
-from isoglot.objectives import OBJECTIVES, Objective
+from isoglot.objectives import OBJECTIVES
 from isoglot.training import checkpoint, ranks
 from isoglot.training.plan import Plan
-from isoglot.training.settings import Recipe
+from isoglot.training.settings import ObjectiveSettings, Recipe
 from isoglot.training.trackers import flatten
 
 ARGUMENTS = {  # of `train`, by the settings in the recipe of a call that have other names
@@ -69,7 +69,7 @@ def digests_of(plan: Plan, *, installed: bool = False) -> dict[str, dict[str, st
 
     models      each model that it begins from or learns from, if that is a folder or `installed` is set
     files       see `_list_files`
-    objectives  those that are held
+    objectives  those that are held, or defined in a notebook
     dev         the data of each evaluation
     """
     recipe, parts = plan.recipe, _list_models(plan.recipe)
@@ -80,7 +80,7 @@ def digests_of(plan: Plan, *, installed: bool = False) -> dict[str, dict[str, st
         | {part.model: _digest_of_model(part.held) for part in parts if part.held is not None},
         "files": {str(path): content_digest(path) for path in _list_files(recipe)},
         "objectives": {
-            str(place): _digest_of_objective(one.held) for place, one in enumerate(objectives) if one.held is not None
+            str(place): digest for place, one in enumerate(objectives) if (digest := _digest_of_objective(one))
         },
         "dev": {f"{choice.name} {dev.where}": dev.digest() for choice in plan.choices for dev in choice.devs},
     }
@@ -111,9 +111,15 @@ def _digest_of_model(model: Model) -> str:
     return hashlib.sha256(f"{model.identity()} {frozen} {rates}".encode()).hexdigest()
 
 
-def _digest_of_objective(objective: Objective) -> str:
-    """Changes with the settings and weights of an objective in memory."""
-    checksum = hashlib.sha256()
+def _digest_of_objective(settings: ObjectiveSettings) -> str:
+    """Changes with settings, weights and code of an objective in memory, with the code of one that is named and has no
+    file; empty for others.
+    """
+    objective = settings.held
+    kind = OBJECTIVES[settings.name] if objective is None else type(objective)
+    checksum = hashlib.sha256((code := text_of(kind)).encode())
+    if objective is None:
+        return checksum.hexdigest() if code and not source_of(kind) else ""
     for module in objective.modules():
         plain = {name: value for name, value in vars(module).items() if _is_plain(value)}
         checksum.update(repr(sorted(plain.items())).encode())

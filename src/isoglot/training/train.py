@@ -39,6 +39,7 @@ from isoglot.training.best import choices_of
 from isoglot.training.loop import run
 from isoglot.training.plan import kind_of
 from isoglot.training.progress import Display
+from isoglot.training.recipe import explain
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.record import ARGUMENTS, Outcome
 from isoglot.training.settings import (
@@ -109,9 +110,9 @@ def train(
 
     model        an encoder, or what `isoglot.load` opens; a copy of it is trained, it is not changed. Without `data`, a
                  recipe: the path of a TOML file, the name of a packaged recipe, or a `Recipe`
-    data         sentences that mean the same: a list of pairs or longer tuples of strings, `Group`s, a pandas or polars
-                 frame, a `datasets.Dataset`, a dict of columns, or the iterator of a reader; held in memory. Exact
-                 repetitions are dropped
+    data         sentences that mean the same: a list of pairs or longer tuples of strings, `Group`s, mined pairs, a
+                 pandas or polars frame, a `datasets.Dataset`, a dict of columns, or the iterator of a reader; held in
+                 memory. Exact repetitions are dropped
     languages    of the sentences, see `isoglot.data.groups_of`
     dev          what chooses the best encoder: held-out data of the same kinds (accuracy of finding translations among
                  them), or tasks or suites, by name or as objects, with their data in `dev_data` ($ISOGLOT_DATA). None:
@@ -245,10 +246,10 @@ def _as_arguments() -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        setting, reason = str(first["loc"][-1]), first["msg"].removeprefix("Value error, ")
+        setting, reason = str(first["loc"][-1]), explain(first, Recipe).partition(": ")[2]
         for name, short in PRECISIONS.items():
             reason = reason.replace(repr(short), repr(name))
-        raise ValueError(f"{ARGUMENTS.get(setting, setting)}: {reason}, got {first['input']!r}") from None
+        raise ValueError(f"{ARGUMENTS.get(setting, setting)}: {reason}") from None
 
 
 def _open_encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:

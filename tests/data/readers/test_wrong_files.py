@@ -110,6 +110,8 @@ TABLES = [
 GOOD = json.dumps(ENTITY) + "\n"
 CSV = [
     ("name,value\na,b\n", r":1: .*'name' is not a language; the columns are name, value: .*--columns"),
+    ("Name,English,German\na,b,c\n", ":1: .*'Name' is not a language"),
+    ("Nr,en,de\n1,a,b\n", ":2: the column Nr would be South Ndebele, and contains ids such as '1'"),
     ("en,de\na\n", ":2: a column is missing"),
     ("en,de\na,b,c\n", ":2: a cell too many"),
     ('en,de\na,b\n"open,b\n', ":3: is not quoted as CSV"),

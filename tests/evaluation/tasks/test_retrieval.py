@@ -53,6 +53,8 @@ def test_sentences_that_stand_twice_are_told_once_with_language_and_lines(tmp_pa
     assert told.startswith("retrieval deu-eng, language eng: ")
     assert "retrieval.tsv:4 repeats the sentence of " in told
     assert "retrieval.tsv:2; 2 of 4 rows" in told
+    evaluate(by_text, pairs=[("a", "b"), ("a", "c")], languages=("eng", "deu"))
+    assert "language eng: row 2 repeats the sentence of row 1" in caplog.messages[-1]
 
 
 def test_english_need_not_be_asked_for(tmp_path):

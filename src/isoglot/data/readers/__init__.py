@@ -16,7 +16,7 @@ from typing import Any
 from isoglot.core.errors import CorpusError
 from isoglot.core.plugins import Registry
 from isoglot.data.formats import DOCUMENTS, TABLES, input_format
-from isoglot.data.groups import Group
+from isoglot.data.groups import Group, groups_of
 from isoglot.data.readers.aligned import read_folder, read_moses, read_sentences
 from isoglot.data.readers.entities import read_entities
 from isoglot.data.readers.jsonl import read_dataset, read_jsonl
@@ -44,7 +44,8 @@ def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:
     Raises `RecipeError` at once for an unknown reader or a wrong option, and `CorpusError` while reading.
     """
     READERS.check(reader, {name: value for name, value in options.items() if name != "counts"})
-    return READERS[reader](path, **options)
+    groups = READERS[reader](path, **options)
+    return groups if READERS[reader] is _OWN.get(reader) else groups_of(groups)  # a plug-in may have any codes
 
 
 def reader_of(path: Path, *, default: str) -> str:

@@ -92,7 +92,8 @@ def _columns(
         except CorpusError as error:
             if line is None:
                 raise
-            problem = f"the first line must contain the language of each column, and {quote(name, most=40)} is not a "
+            wrong = next((one for one in names if header_languages([one], _ASIDE) == [None]), name)
+            problem = f"the first line must contain the language of each column, and {quote(wrong, most=40)} is not a "
             problem += f"language; the columns are {quote(', '.join(names), quotes=False)}: choose some with the option"
             problem += " `columns` (--columns english=en,german=de), or set `languages`, or add such a line"
             raise CorpusError(problem, file=path, line=line) from error

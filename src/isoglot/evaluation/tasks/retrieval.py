@@ -199,7 +199,7 @@ class Retrieval(BaseTask):
         """The three accuracies of each pair of languages."""
         warned: set[str] = set()
         for subset, (pair, rows, item_set) in subsets.items():
-            for side, language in enumerate(pair if self.groups is None else ()):
+            for side, language in enumerate(pair):
                 where = f"{self.name} {subset}, language {language}"
                 if language not in warned and warn_of_duplicates(rows, side, where=where):
                     warned.add(language)  # once, as a language has many pairs

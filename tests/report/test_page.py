@@ -221,8 +221,8 @@ def test_the_summary_compares_with_the_first_model():
     rows = cells(document := page([result("a", 0.5, 0.031), result("b", 0.5238, 0.04)]), "summary")
     assert rows[0] == ["task", "subset", "a", "b", "n"]
     assert rows[1] == ["tatoeba accuracy/mean", "mean over x", "50.0", "52.4 +2.4", "3 subsets"]
-    assert rows[2] == ["xsim error/ratio ↓", "mean over x", "3.1", "4.0 +0.9", "3 subsets"]
-    assert re.findall(r"<b>([\d.]+)</b>", document.split('id="summary"')[1].split("</section>")[0]) == ["52.4", "3.1"]
+    assert rows[2] == ["xsim error/ratio ↓", "mean over x", "3.10", "4.00 +0.90", "3 subsets"]
+    assert re.findall(r"<b>([\d.]+)</b>", document.split('id="summary"')[1].split("</section>")[0]) == ["52.4", "3.10"]
 
 
 @pytest.mark.slow
@@ -262,7 +262,12 @@ def test_bars_are_of_the_means_into_each_language_where_there_are_any():
     found = bars(document := page([small("m", *errors_into(FIFTEEN[:4]))]))
     assert '<tr data-subset="xx-ara">' in document  # the language filter hides it, and not the mean of all
     assert re.search(r'<tr>\s*<th scope="row">mean<', document.split('id="scores"')[1])
-    assert [row[:2] for row in found] == [("xx-ara", "0.0"), ("xx-bul", "1.0"), ("xx-deu", "2.0"), ("xx-ell", "3.0")]
+    assert [row[:2] for row in found] == [
+        ("xx-ara", "0.00"),
+        ("xx-bul", "1.00"),
+        ("xx-deu", "2.00"),
+        ("xx-ell", "3.00"),
+    ]
 
 
 def test_all_languages_at_once_have_no_bar_beside_pairs():

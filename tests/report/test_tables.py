@@ -8,8 +8,9 @@ from rich.console import Console
 
 from isoglot.core.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.compare import compare
 from isoglot.evaluation.suites import SUITES, by_suite, lacking
-from isoglot.report.tables import Grid, by_language, latex_document, side_by_side, to_markdown, to_rich
+from isoglot.report.tables import Grid, by_language, latex_document, side_by_side, to_document, to_markdown, to_rich
 
 
 def scores(**values):
@@ -71,6 +72,14 @@ def test_markdown_has_notes_as_a_list_below_the_table():
     assert to_markdown(Grid("title", *rows, ("a: one", "b: two"))) == f"{table}\n- a: one\n- b: two\n"
 
 
+def test_markdown_shows_names_as_they_are():
+    """A name in angle brackets is a tag of HTML, which disappears; stars and low lines at the ends of a word make it
+    italic."""
+    name = "a <b> *c* _d_ `e` f_g <0.001"
+    made = to_document([Grid(name, ("", name), ((name, "1"),), notes=(name,))])
+    assert made.count(r"a \<b> \*c\* \_d\_ \`e\` f_g <0.001") == 4
+
+
 def test_a_terminal_shows_every_cell_and_takes_no_name_for_markup():
     models = {"[red]one": scores(kor_eng=0.5, mean=0.5), "two": scores(kor_eng=0.75, mean=0.75)}
     text = shown(side_by_side(models, task="tatoeba", metric="accuracy/mean"))
@@ -89,7 +98,7 @@ def test_of_very_many_subsets_the_averages_are_shown():
     average = Score("xsim/own", "mean", "error/ratio", 0.5, 201, tuple(score.subset for score in many))
     together = Score("xsim/own", "all", "cosine/min", 0.25, 9)
     grid = by_language([*many, together, average], task="xsim/own")
-    assert grid.rows == (("all", "25.0", "–", "9"), ("mean", "–", "50.0", "201 subsets"))
+    assert grid.rows == (("all", "25.0", "–", "9"), ("mean", "–", "50.00", "201 subsets"))
     assert grid.title == "xsim/own (averages only; 201 subsets not shown)"
     assert grid.notes == ("mean: mean over a0-eng … a200-eng (201)",)
     assert len(by_language(many, task="xsim/own").rows) == 201
@@ -139,7 +148,10 @@ def test_of_an_average_it_is_told_that_the_languages_left_out_part_of_it(tmp_pat
     assert "get it with: isoglot data get sts17-official" in told("ar")
 
 
-def test_errors_of_a_suite_have_two_decimals():
+def test_errors_have_two_decimals():
+    """Good models are below 0.1 percent: with one, two that differ by half had equal values."""
+    systems = [[Score("xsim/own", "deu", "error/ratio", value, 1012, unit="error")] for value in (0.0004, 0.0002)]
+    assert compare(*systems).grids()[0].rows[0][2:5] == ("0.04", "0.02", "-0.02")
     (column,) = [column for column in SUITES["softcl"].columns if column.label == "xSIM"]
     given = [Score(*key, 0.0002, 1012) for key in column.keys]
     grid = by_suite({"a": given}, suite="softcl")

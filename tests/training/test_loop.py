@@ -16,7 +16,7 @@ from isoglot.encoders import StaticEncoder, load
 from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.training import best, checkpoint, loop
-from isoglot.training.loop import tokenize_corpus
+from isoglot.training.loop import Signals, tokenize_corpus
 from isoglot.training.plan import make_plan
 from isoglot.training.progress import Status
 from isoglot.training.recipe import load as load_recipe
@@ -481,6 +481,22 @@ def test_a_handler_of_a_signal_is_called_after_the_step(project):
     finally:
         signal.signal(signal.SIGTERM, before)
     assert handled == [1, 2]
+
+
+def test_sigterm_may_arrive_twice_before_the_end_of_a_step():
+    """A sweep passes on what the group of its processes has received too; a second Ctrl-C does not wait."""
+    obeyed = []
+    numbers = signal.SIGTERM, signal.SIGINT
+    before = [signal.signal(number, lambda number, _: obeyed.append(number)) for number in numbers]
+    try:
+        for number in numbers:
+            with Signals() as signals, signals.defer():
+                for _ in range(2):
+                    signal.raise_signal(number)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    assert obeyed == [signal.SIGINT]
 
 
 def test_a_signal_during_an_evaluation_ends_the_run_at_once(project, straight, monkeypatch):

@@ -368,7 +368,24 @@ def test_mistakes_are_found_before_the_first_run(project, monkeypatch):
     ):
         with pytest.raises(error, match=message):
             swept(project, **settings)
+    with pytest.raises(RecipeError, match="'dev'"):
+        swept(
+            project,
+            {"recipe": str(project / "tiny.toml"), "arms": [{"name": "a"}], "columns": [MEAN | {"name": "dev"}]},
+        )
     assert not (project / "out").exists()
+
+
+def test_columns_of_equal_names_keep_their_own_values(project):
+    column = {"name": "tatoeba mean", "task": "tatoeba", "subset": "mean", "metric": "f1/xx-en"}
+    design = {"recipe": str(project / "tiny.toml"), "arms": [{"name": "a", "untrained": True}], "columns": [column]}
+    made = swept(project, design, tasks=["tatoeba"])
+    assert made.columns == ("dev", "tatoeba mean", "task tatoeba mean")
+    (scores,) = (read_results(folder) for folder in (project / "out" / "a").iterdir())
+    metrics = "f1/xx-en", "accuracy/mean"
+    expected = [[scores["tatoeba", "mean", metric].value] for metric in metrics]
+    assert [made.values[column]["a"] for column in made.columns[1:]] == expected
+    assert expected[0] != expected[1]
 
 
 def test_entries_of_a_file(tmp_path):
@@ -444,9 +461,10 @@ def test_runs_end_with_a_killed_parent(project):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["error", "interrupt"])
-def test_no_run_begins_after_an_error_or_ctrl_c(project, end):
-    """Those that train end; with `--quiet` stderr has the error alone."""
+@pytest.mark.parametrize("end", ["error", "interrupt", "terminate"])
+def test_no_run_begins_after_an_error_or_a_signal(project, end):
+    """Those that train end, also with a parent that alone received SIGTERM; with `--quiet` stderr has the error
+    alone."""
     endless = project / "endless.toml"
     endless.write_text((project / "tiny.toml").read_text().replace("steps = 6", "steps = 100000000"))
     rates, out = ["0.1", "0.2", "0.3"], project / "out"
@@ -458,14 +476,14 @@ def test_no_run_begins_after_an_error_or_ctrl_c(project, end):
         (broken / "results.json").write_text("{}")
     parent = subprocess.Popen(call, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        if end == "interrupt":
+        if end != "error":
             _until(lambda: len([log for log in out.glob("*/seed-1/log.jsonl") if log.stat().st_size]) == 2)
-            os.killpg(parent.pid, signal.SIGINT)
+            os.killpg(parent.pid, signal.SIGINT) if end == "interrupt" else parent.terminate()
         _, errors = parent.communicate(timeout=120)
     finally:
         for process in _session(parent.pid):
             os.kill(process, signal.SIGKILL)
-    assert parent.returncode == (1 if end == "error" else 130)
+    assert parent.returncode == {"error": 1, "interrupt": 130, "terminate": 143}[end]
     assert len(errors.splitlines()) == 1, errors
     assert (str(broken) in errors) == (end == "error")
     assert not (out / "lr=0.3").exists()

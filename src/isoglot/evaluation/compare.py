@@ -245,8 +245,7 @@ class Comparison:
 
     def to_markdown(self) -> str:
         """All tables as a Markdown document."""
-        skipped = "\n## Skipped\n\n" + "".join(f"- {line}\n" for line in self.left_out) if self.left_out else ""
-        return f"# {' and '.join(self.systems)}\n\n{self.method}\n\n{to_document(self.grids())}{skipped}"
+        return to_document(self.grids(), title=" and ".join(self.systems), method=self.method, skipped=self.left_out)
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with one row for each task, metric, subset and system; scores are not scaled.

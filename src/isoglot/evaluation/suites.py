@@ -55,11 +55,10 @@ class Column:
         return [key for key in self.keys if key not in scores]
 
     def cell(self, scores: Mapping[Key, Score]) -> str:
-        """Its value as tables show it: errors with two decimals, since good models are below 0.1 percent."""
+        """Its value as tables show it."""
         if self.lacking(scores):
             return NOTHING
-        value, unit = self.mean({key: scores[key].value for key in self.keys}), scores[self.keys[0]].unit
-        return spell(value, unit, digits=2 if unit == "error" else 1)
+        return spell(self.mean({key: scores[key].value for key in self.keys}), scores[self.keys[0]].unit)
 
 
 @dataclass(frozen=True, slots=True)

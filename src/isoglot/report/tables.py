@@ -1,11 +1,12 @@
 """Scores as tables: one model by language, several models side by side, or the main table of a paper.
 
 Each function makes a `Grid` of plain cells, which a terminal, Markdown, LaTeX and HTML all show. Shares are
-percentages with one decimal; distances are shown unscaled.
+percentages with one decimal, of errors with two; distances are shown unscaled.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,11 +117,13 @@ def scale(unit: Unit) -> float:
     return 1.0 if unit == "plain" else 100.0
 
 
-def spell(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 1) -> str:
-    """A value as tables show it: percent with one decimal, a plain number with two more; a dash for None."""
+def spell(value: float | None, unit: Unit, *, sign: bool = False) -> str:
+    """A value as tables show it, a dash for None: percent with one decimal, a plain number with three. Errors have two,
+    since good models are below 0.1 percent.
+    """
     if value is None:
         return NOTHING
-    digits += 2 * (unit == "plain")
+    digits = {"plain": 3, "error": 2}.get(unit, 1)
     rounded = round(value * scale(unit), digits) + 0.0  # avoid "-0.0"
     return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
 
@@ -142,17 +145,19 @@ def list_names(names: Sequence[str], *, most: int = 16, between: str = ", ") -> 
 
 def to_markdown(grid: Grid) -> str:
     """The table in Markdown, its notes as a list below it; ends in a line feed."""
-
-    def escape(cell: str) -> str:
-        return cell.replace("|", "\\|").replace("\n", " ")
-
-    lines = ["| " + " | ".join(map(escape, grid.header)) + " |", "|---|" + "---:|" * (len(grid.header) - 1)]
+    lines = ["| " + " | ".join(map(in_markdown, grid.header)) + " |", "|---|" + "---:|" * (len(grid.header) - 1)]
     for place, row in enumerate(grid.rows):
-        cells = [f"**{escape(cell)}**" if (place, at) in grid.bold else escape(cell) for at, cell in enumerate(row)]
+        marks = ["**" * ((place, at) in grid.bold) for at in range(len(row))]
+        cells = [f"{mark}{in_markdown(cell)}{mark}" for mark, cell in zip(marks, row, strict=True)]
         lines.append("| " + " | ".join(cells) + " |")
     if grid.notes:
-        lines += ["", *(f"- {note}" for note in grid.notes)]
+        lines += ["", *(f"- {in_markdown(note)}" for note in grid.notes)]
     return "\n".join(lines) + "\n"
+
+
+def in_markdown(text: str) -> str:
+    """Text in Markdown, where a tag would disappear, and stars and low lines around a word would make it italic."""
+    return re.sub(r"[|*`]|<(?=[A-Za-z/!?])|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", text).replace("\n", " ")
 
 
 def to_latex(grid: Grid) -> str:
@@ -203,9 +208,12 @@ def to_text(grids: Iterable[Grid], *lines: str) -> str:
     return "\n".join([*parts, *lines])
 
 
-def to_document(grids: Iterable[Grid]) -> str:
-    """Tables in Markdown, each below its title."""
-    return "\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in grids)
+def to_document(grids: Iterable[Grid], *, title: str = "", method: str = "", skipped: Sequence[str] = ()) -> str:
+    """Tables in Markdown, each below its title; with a `title` of them all, how they were made, and what is missing."""
+    head = f"# {in_markdown(title)}\n\n{in_markdown(method)}\n\n" if title else ""
+    lines = "".join(f"- {in_markdown(line)}\n" for line in skipped)
+    tables = "\n".join(f"## {in_markdown(grid.title)}\n\n{to_markdown(grid)}" for grid in grids)
+    return head + tables + (f"\n## Skipped\n\n{lines}" if lines else "")
 
 
 def latex_document(grids: Iterable[Grid], comment: str = "") -> str:

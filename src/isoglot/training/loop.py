@@ -419,7 +419,8 @@ def measure_collapse(vectors: Tensor) -> float | None:
 
 
 class Signals:
-    """SIGINT and SIGTERM, inside `with`: the first one that is received during `deferred` waits until it is obeyed.
+    """SIGINT and SIGTERM, inside `with`: the first one that is received during `deferred` waits until it is obeyed. A
+    second one does not wait, unless both are SIGTERM.
 
     Then the previous handler is called, or the process ends, as it would without this class. Does nothing in other
     threads than the main one, and leaves signals that are ignored.
@@ -459,6 +460,8 @@ class Signals:
         handler(received, frame)
 
     def _handle(self, received: int, frame: FrameType | None) -> None:
+        if self.received == received == signal.SIGTERM:
+            return  # of the group, and then of the parent that has received it too
         if not self._deferring or self.received:
             self.obey(received, frame)
         else:

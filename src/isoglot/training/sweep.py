@@ -35,6 +35,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from multiprocessing import active_children
 from pathlib import Path
+from signal import SIGINT
 from typing import Any, Literal
 
 import torch
@@ -379,6 +380,8 @@ def sweep(
     # The dev score is compared if all arms choose their checkpoint by the same one.
     devs = [[(choice.name, choice.devs) for choice in plan.choices] for plan in plans]
     dev = len(plans) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
+    if dev and DEV in [table.name for table in design.columns]:
+        raise RecipeError(f"columns: {DEV!r} is the name of the dev score; give this column another one")
     if not dev and not tests:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
     check_output(output, folder=True)
@@ -570,21 +573,22 @@ def _run(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
 
 
 def _run_side_by_side(job: _Job, runs: Sequence[tuple[Arm, int]], jobs: int, quiet: bool) -> list[Scores]:
-    """The scores of the runs in their order. The first error ends the other runs by SIGTERM."""
+    """The scores of the runs in their order. The first error, or SIGTERM, ends the other runs by SIGTERM."""
     waiting, running, scores = [*range(len(runs))], dict[Future[Scores], int](), dict[int, Scores]()
     others = active_children()
     with worker_pool(jobs, _start_run, max(1, torch.get_num_threads() // jobs)) as pool:
-        while waiting or running:
-            while waiting and len(running) < jobs:  # a run that waited in the pool would begin after Ctrl-C
-                arm, seed = runs[place := waiting.pop(0)]
-                running[pool.submit(_run_in_process, job, arm, seed, quiet)] = place
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                try:
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:  # a run that waited in the pool would begin after Ctrl-C
+                    arm, seed = runs[place := waiting.pop(0)]
+                    running[pool.submit(_run_in_process, job, arm, seed, quiet)] = place
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
                     scores[running.pop(done)] = done.result()
-                except Exception:
-                    for worker in {*active_children()} - {*others}:
-                        worker.terminate()
-                    raise
+        except (Exception, SystemExit) as end:
+            # Ctrl-C reaches the runs by itself, and a second signal would keep them from writing a checkpoint.
+            for worker in {*active_children()} - {*others} if getattr(end, "code", 0) != 128 + SIGINT else ():
+                worker.terminate()
+            raise
     return [scores[place] for place in range(len(runs))]
 
 
@@ -617,15 +621,14 @@ def _gather(
     columns = [Column(DEV, ((DEV, "best", "score"),))] if dev else []
     columns += columns_of(design.columns)
     first = next(iter(results.values()))[0]
+    suites = [name for name in tasks if name in SUITES]
     single_tasks = {task.name for task, _ in planned_tasks(list(tasks))} if tasks else set()
-    for name, suite in ((name, SUITES[name]) for name in tasks if name in SUITES):
-        labels_so_far = {column.label for column in columns}
-        columns += [
-            replace(column, label=f"{name} {column.label}") if column.label in labels_so_far else column
-            for column in suite.columns
-        ]
-        single_tasks -= set(suite.tasks)
-    columns += _columns_of([score for score in first if score.task in single_tasks])
+    single_tasks -= {task for name in suites for task in SUITES[name].tasks}
+    more = [(name, column) for name in suites for column in SUITES[name].columns]
+    more += [("task", column) for column in _columns_of([score for score in first if score.task in single_tasks])]
+    for word, column in more:
+        is_taken = column.label in [other.label for other in columns]
+        columns.append(replace(column, label=f"{word} {column.label}") if is_taken else column)
     names = [arm.name for arm in design.arms]
     place = names.index(design.control) if design.control else 0
     control = arms[place * len(arms) // len(names)].name  # of a grid: with the first of all values

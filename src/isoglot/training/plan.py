@@ -39,7 +39,7 @@ from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.model.configs import reading
 from isoglot.model.tokenizer import train_tokenizer
-from isoglot.objectives import OBJECTIVES, Objective, Sum
+from isoglot.objectives import OBJECTIVES, Distillation, Objective, SoftContrastive, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.objectives.dual_momentum import DualMomentum
 from isoglot.objectives.pair_softmax import PairSoftmax
@@ -266,14 +266,18 @@ def open_objectives(
 
 
 def warn_of_unread(stream: str, columns: Container[str], objectives: Sequence[Objective]) -> None:
-    """Log a warning if rows have labels, as those of NLI, and no objective reads them."""
-    if "label" not in columns or any(
-        isinstance(one, PairSoftmax) or not type(one).__module__.startswith("isoglot.") for one in objectives
-    ):  # one of a plug-in or a notebook may read any column
-        return
-    problem = "no objective reads the column label, so the sentences of every row count as translations"
-    advice = "train with pair_softmax, or leave out rows of another meaning"
-    logging.getLogger("isoglot").warning("%s", f"warning: stream {stream}: {problem}; {advice}")
+    """Log a warning if rows have labels, as those of NLI, or vectors of a teacher, and no objective reads them."""
+    if not all(type(one).__module__.startswith("isoglot.") for one in objectives):
+        return  # one of a plug-in or a notebook may read any column
+    labels = "label, so the sentences of every row count as translations; train with pair_softmax"
+    teacher = "teacher, so it changes nothing; train with distillation or soft_contrastive"
+    for problem, readers, others in (
+        (labels, PairSoftmax, "rows of another meaning"),
+        (teacher, Distillation | SoftContrastive, "it"),
+    ):
+        if problem.split(",")[0] in columns and not any(isinstance(one, readers) for one in objectives):
+            where = f"warning: stream {stream}: no objective reads the column"
+            logging.getLogger("isoglot").warning("%s", f"{where} {problem}, or leave out {others}")
 
 
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:

@@ -68,6 +68,10 @@ WORKS = {
         "accuracy" in str(isoglot.compare(*[isoglot.evaluate(m, pairs=PAIRS)] * 2, names=["a", "b"], resamples=20))
     ),
     "mine lists": lambda m: len(list(isoglot.mine(m, LEFT, RIGHT))) == len(isoglot.mine(m, LEFT, RIGHT).to_frame()) > 0,
+    "mine tensors of vectors": lambda m: np.array_equal(
+        isoglot.search.mine(torch.tensor(m.encode(LEFT), requires_grad=True), m.encode(RIGHT)).score,
+        isoglot.search.mine(m.encode(LEFT), m.encode(RIGHT)).score,
+    ),
     "mine one list": lambda m: len(isoglot.mine(m, LEFT)) > 0,
     "index and search": lambda m: isoglot.Index.build(m, pd.Series(LEFT)).search(LEFT[1], k=1)[0].text == LEFT[1],
     "plot lists and dicts": lambda m: all(
@@ -142,6 +146,7 @@ ANSWERED = {
     ),
     "models to compare": (lambda m: isoglot.compare(m, m), TypeError, r"a result of isoglot\.evaluate"),
     "mine vectors": (lambda m: isoglot.mine(m, m.encode(LEFT), m.encode(RIGHT)), TypeError, "list of sentences"),
+    "mine a frame of vectors": (lambda m: isoglot.search.mine(pd.DataFrame(m.encode(LEFT))), TypeError, "to_numpy"),
     "Index(...)": (lambda m: isoglot.Index(m, LEFT), TypeError, r"Index\.build"),
     "top_k": (lambda m: isoglot.Index.build(m, LEFT).search("a", top_k=2), TypeError, "pass k"),
 }

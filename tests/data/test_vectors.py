@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoglot.data.vectors import as_array, not_finite, open_array, unit
+from isoglot.core.arguments import as_array
+from isoglot.data.vectors import not_finite, open_array, unit
 
 
 def test_an_array_is_mapped_and_a_damaged_file_is_one_of_two_errors(tmp_path):
@@ -55,6 +56,7 @@ def test_huge_and_tiny_rows_keep_their_direction():
 def test_a_sparse_tensor_is_an_array_too():
     torch = pytest.importorskip("torch")
     assert as_array(torch.eye(3).to_sparse()).tolist() == np.eye(3).tolist()
+    assert as_array(torch.tensor([1e200], dtype=torch.float64)).tolist() == [1e200]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

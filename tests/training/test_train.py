@@ -197,6 +197,12 @@ def test_labels_that_no_objective_reads_are_named(toy_static, caplog, objective,
     assert len([one for one in caplog.records if f"column {name}" in one.getMessage()]) == warned
 
 
+@pytest.mark.parametrize(("objective", "warned"), [("info_nce", True), ("soft_contrastive", False), (Scaled(), False)])
+def test_a_teacher_that_no_objective_reads_is_named(toy_static, caplog, objective, warned):
+    isoglot.train(toy_static, rows(8), teacher=toy_static, objective=objective, steps=1)
+    assert len([one for one in caplog.records if "teacher" in one.getMessage()]) == warned
+
+
 @pytest.mark.parametrize(
     ("objective", "anchor"),
     [("distillation", "first"), (["info_nce", Distillation()], "first"), ("info_nce", "random")],

@@ -129,7 +129,7 @@ def shard_of(words: str | None, verb: str) -> tuple[int, int] | None:
 def check_stdout(output: Path, as_json: bool) -> None:
     """Raise an error if the output and `--json` would both be written to stdout."""
     if as_json and str(output) == "-":
-        raise typer.BadParameter("--json and --output - both write to stdout; choose one")
+        raise typer.BadParameter("--json and --output - both write to stdout; pass --output FILE")
 
 
 def set_level(level: str | None, *, quiet: bool) -> None:

@@ -50,8 +50,8 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
 
     An unknown keyword argument and a value of another kind than the annotation are TypeErrors; NaN for a number, one
     outside its `Range`, a word that is not in its `Literal`, masked values, and a whole number that turns out to be too
-    large are ValueErrors. Columns and values of PyArrow, also in lists and dicts, become Python's. A name that the file
-    system does not take is an `IsoglotError`.
+    large are ValueErrors. Columns and values of PyArrow, also in lists and dicts, become Python's, and tensors
+    arrays. A name that the file system does not take is an `IsoglotError`.
 
     instead   what to do about an argument: for names that other libraries use, instead of the most similar name; for
               the function's own, where a value of another kind is passed
@@ -68,11 +68,13 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
 
         def take(name: str, value: Any) -> Any:
             value, hint = as_python(value, name), hints().get(name, Any)
+            is_numbers = "array" in map(_kind, parts_of(hint))
+            value = as_array(value) if is_numbers and hasattr(value, "detach") else value
             if not _fits(value, hint):
                 wrong = f"{function.__name__}: {name}: must be {_in_words(hint)}"
                 kind = "" if value is None else f"{type(value).__name__} "
-                table = "pass one of its columns, such as table['text']" if _is_table(value) else ""
-                advice = table or instead.get(name, "")
+                table = "table.to_numpy()" if is_numbers else "one of its columns, such as table['text']"
+                advice = f"pass {table}" if _is_table(value) else instead.get(name, "")
                 raise TypeError(f"{wrong}, got {kind}{quote(value)}{advice and '; '}{advice}")
             _check_value(function.__name__, name, value, hint)
             return value
@@ -175,6 +177,16 @@ def as_python(value: Any, name: str, *, depth: int = 3) -> Any:
         items = [as_python(one, f"{name}[{at}]", depth=depth - 1) for at, one in enumerate(value)]
         return type(value)(items)
     return value
+
+
+def as_array(values: Any) -> Any:
+    """`np.asarray`, also of a tensor of torch that needs a gradient, is on a device, is sparse, or is of bfloat16."""
+    import numpy as np
+
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().to_dense()
+        values = values.float() if values.is_floating_point() and values.dtype.itemsize < 4 else values
+    return np.asarray(values)
 
 
 def parts_of(hint: Any) -> list[Any]:

@@ -22,14 +22,6 @@ _BLOCK = 1 << 22  # values checked per block
 _ROWS = 4096  # rows written per block
 
 
-def as_array(values: Any) -> NDArray[Any]:
-    """`np.asarray`, also of a tensor of torch that needs a gradient, is on a device, is sparse, or is of bfloat16."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().to_dense()
-        values = values.float() if values.is_floating_point() else values
-    return np.asarray(values)
-
-
 def not_finite(rows: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers of the rows (N, D) that contain NaN or infinity, ascending."""
     return np.flatnonzero(~np.isfinite(rows).all(axis=1))

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot import search
-from isoglot.core.arguments import PositiveInt, Range, check_arguments, check_fields
+from isoglot.core.arguments import PositiveInt, Range, as_array, check_arguments, check_fields
 from isoglot.core.errors import EncoderError, quote
 from isoglot.core.progress import Progress, Report
 from isoglot.data.files import digest, work_folder
 from isoglot.data.splitting import splitter
 from isoglot.data.store import write_rows
-from isoglot.data.vectors import as_array, open_table, require_finite
+from isoglot.data.vectors import open_table, require_finite
 from isoglot.mining import formats, sentences
 from isoglot.mining.formats import Gold, Languages, MinedPair, PairList
 from isoglot.mining.sentences import Side, Source, is_file

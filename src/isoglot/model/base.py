@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.core.arguments import PositiveInt, check_arguments
+from isoglot.core.arguments import PositiveInt, as_array, check_arguments
 from isoglot.core.errors import EncoderError, nearest, quote
 from isoglot.core.plugins import torch_half
 from isoglot.core.progress import Progress, bar
-from isoglot.data.vectors import as_array, unit
+from isoglot.data.vectors import unit
 from isoglot.model import engine
 from isoglot.model.backend import Backend
 from isoglot.model.output import check_output_precision, quantize_vectors
@@ -411,8 +411,8 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     Raises TypeError, naming the `caller`, for anything else.
     """
     takes = f"{caller} takes texts or vectors (N, D)"
-    if hasattr(given, "__array__") and (table := as_array(given)).dtype.kind in "fiu":
-        return table
+    if hasattr(given, "__array__") and (array := as_array(given)).dtype.kind in "fiu":
+        return np.asarray(array)
     try:
         texts = engine.check_texts(given)
     except TypeError as error:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.core.arguments import check_arguments
+from isoglot.core.arguments import as_array, check_arguments
 from isoglot.core.errors import quote
-from isoglot.data.vectors import as_array, not_finite
+from isoglot.data.vectors import not_finite
 
 OUTPUT_PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
 _FEW = 100  # vectors whose ranges say little about others

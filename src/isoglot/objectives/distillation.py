@@ -37,7 +37,7 @@ class Distillation(Objective):
     the student; otherwise this is a RecipeError at the first batch, as is a stream without a teacher.
     """
 
-    ordered = True
+    ordered, reads = True, ("teacher",)
 
     def __init__(
         self,

@@ -46,6 +46,8 @@ class SoftContrastive(Objective):
     that a given `priority` has no place for.
     """
 
+    reads = ("teacher",)
+
     def __init__(
         self,
         *,

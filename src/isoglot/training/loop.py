@@ -231,7 +231,7 @@ class Run:
             sizes["teacher"] = teacher.dim
         objective = open_objectives(self.recipe, settings, encoder, table.languages, sizes, seed=self.seed)
         if ranks.rank() == 0:
-            warn_of_unread(corpus.name, table.extras, objective.members)
+            warn_of_unread(corpus.name, [*table.extras, *sizes], objective.members)
         if settings.teacher is not None and teacher is not None:  # after the objectives, which fail in seconds
             columns["teacher"] = teacher_column(teacher, settings.teacher, corpus, table, report=self.report)
         corpus.release()

@@ -49,6 +49,15 @@ from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+_LABELS = (
+    "so the sentences of every row count as translations; train with pair_softmax, or leave out rows of another meaning"
+)
+_UNREAD = {  # what follows from a column of a batch that no objective reads
+    "label": _LABELS,
+    "is_duplicate": _LABELS,
+    "teacher": "so it changes nothing; train with distillation or soft_contrastive, or leave it out",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -265,13 +274,14 @@ def open_objectives(
 
 
 def warn_of_unread(stream: str, columns: Container[str], objectives: Sequence[Objective]) -> None:
-    """Log a warning if rows have labels, as those of NLI, and no objective reads them."""
-    label = next((name for name in ("label", "is_duplicate") if name in columns), None)
-    if not label or any(label in one.reads or not type(one).__module__.startswith("isoglot.") for one in objectives):
+    """Log a warning if rows have labels, as those of NLI, or vectors of a teacher, and no objective reads them."""
+    if not all(type(one).__module__.startswith("isoglot.") for one in objectives):
         return  # one of a plug-in or a notebook may read any column
-    problem = f"no objective reads the column {label}, so the sentences of every row count as translations"
-    advice = "train with pair_softmax, or leave out rows of another meaning"
-    logging.getLogger("isoglot").warning("%s", f"warning: stream {stream}: {problem}; {advice}")
+    read = {name for one in objectives for name in one.reads}
+    for column, advice in _UNREAD.items():
+        if column in columns and column not in read:
+            problem = f"warning: stream {stream}: no objective reads the column {column}, {advice}"
+            logging.getLogger("isoglot").warning("%s", problem)
 
 
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:

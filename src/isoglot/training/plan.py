@@ -49,12 +49,9 @@ from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-_LABELS = (
-    "so the sentences of every row count as translations; train with pair_softmax, or leave out rows of another meaning"
-)
-_UNREAD = {  # what follows from a column of a batch that no objective reads
-    "label": _LABELS,
-    "is_duplicate": _LABELS,
+_UNREAD = {  # what follows from a column that no objective reads
+    "label": "so the sentences of every row count as translations; train with pair_softmax, or leave out other rows",
+    "is_duplicate": "so the sentences of every row count as translations; leave out rows of another meaning",
     "teacher": "so it changes nothing; train with distillation or soft_contrastive, or leave it out",
 }
 
@@ -277,11 +274,10 @@ def warn_of_unread(stream: str, columns: Container[str], objectives: Sequence[Ob
     """Log a warning if rows have labels, as those of NLI, or vectors of a teacher, and no objective reads them."""
     if not all(type(one).__module__.startswith("isoglot.") for one in objectives):
         return  # one of a plug-in or a notebook may read any column
-    read = {name for one in objectives for name in one.reads}
     for column, advice in _UNREAD.items():
-        if column in columns and column not in read:
-            problem = f"warning: stream {stream}: no objective reads the column {column}, {advice}"
-            logging.getLogger("isoglot").warning("%s", problem)
+        if column in columns and not any(column in one.reads for one in objectives):
+            where = f"warning: stream {stream}: no objective reads the column {column}"
+            logging.getLogger("isoglot").warning("%s, %s", where, advice)
 
 
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:

@@ -541,5 +541,6 @@ def test_results_of_different_tasks_are_joined(tmp_path):
     both = f"{tmp_path / 'one'}+{tmp_path / 'two'}"
     found = compare_results(both, both, names=["a", "b"])
     assert [table.task for table in found.tables] == ["sts17", "sts22"]
+    assert compare_results(both).systems == ("one+two",)
     with pytest.raises(EvaluationError, match="sts17"):
         compare_results(f"{tmp_path / 'one'}+{tmp_path / 'one'}", names=["a"])

@@ -403,6 +403,12 @@ def test_entries_of_a_file(tmp_path):
         read_design(tmp_path / "missing.toml")
 
 
+def test_a_grid_has_no_models():
+    """One was an arm for each value, with equal scores, by whose number p was corrected."""
+    with pytest.raises(RecipeError, match="glove"):
+        arms_over([Arm(name="a"), Arm(name="glove", model="glove-6b-50d")], ["optimizer.lr=0.1,0.2"])
+
+
 def test_values_are_those_of_toml_or_bare_words():
     arms = arms_over([Arm(name="m", recipe="r")], ["a.tcm=paper,code", "b.size=[1, 2],[3]"])
     assert arms[0].set == ('a.tcm="paper"', "b.size=[1, 2]")

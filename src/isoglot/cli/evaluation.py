@@ -141,7 +141,7 @@ def compare(
         for grid in comparison.grids():
             show_grid(grid)
             typer.echo()
-        typer.echo(comparison.method)
+        typer.echo(wrap(comparison.method))
         for grid in _find_examples(comparison, settings.get("tasks", []), examples, data) if examples else ():
             show_grid(grid)
     for line in comparison.left_out:

@@ -375,7 +375,8 @@ def _name_systems(systems: Sequence[System], names: Sequence[str | None] | None)
 
 def _default_name(number: int, system: System) -> str:
     if isinstance(system, str | Path):
-        return Path(os.path.realpath(system)).as_posix().removesuffix("/results.json").rpartition("/")[2]
+        paths = [Path(os.path.realpath(part)).as_posix().removesuffix("/results.json") for part in split_parts(system)]
+        return "+".join(path.rpartition("/")[2] for path in paths)
     return system.model if isinstance(system, Scores) else f"system {number}"
 
 

@@ -180,7 +180,8 @@ def parse_design(data: Mapping[str, Any], *, where: str = "") -> Design:
 def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
     """Each arm with every combination of values of `KEY=VALUE,VALUE` entries, values as in TOML, bare words as strings.
 
-    A single arm is named by its values alone. Raises `RecipeError` for an entry without a value.
+    A single arm is named by its values alone. Raises `RecipeError` for an entry without a value, and for an arm
+    that is a model.
     """
     grid: list[list[tuple[str, Any]]] = []
     for entry in over:
@@ -194,6 +195,8 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
         grid.append([(key.strip(), value) for value in values])
     if not grid:
         return tuple(arms)
+    if models := [arm.name for arm in arms if arm.model]:
+        raise RecipeError(f"--over: arm {models[0]!r} is a model, which no setting changes; leave out one of the two")
     keys, every = [axis[0][0] for axis in grid], []
     last = [key.rpartition(".")[2] for key in keys]
     names = {key: short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True)}

@@ -138,6 +138,9 @@ ANSWERED = {
         TypeError,
         r"data\['train'\]",
     ),
+    "report_to": (lambda m: isoglot.train(m, PAIRS, report_to="wandb"), TypeError, "pass track"),
+    "fp16": (lambda m: isoglot.train(m, PAIRS, fp16=True), TypeError, "pass precision='bfloat16'"),
+    "a rate of 0": (lambda m: isoglot.train(m, PAIRS, lr=0), ValueError, "lr: must be at least 1e-30"),
     "learning_rate": (lambda m: isoglot.train(m, PAIRS, learning_rate=0.1), TypeError, "pass lr"),
     "masked vectors": (
         lambda m: isoglot.evaluate(lambda texts: np.ma.masked_less(np.ones((len(texts), 2)), 2), pairs=PAIRS),

@@ -39,6 +39,7 @@ from isoglot.training.best import choices_of
 from isoglot.training.loop import run
 from isoglot.training.plan import kind_of
 from isoglot.training.progress import Display
+from isoglot.training.recipe import explain
 from isoglot.training.recipe import load as load_recipe
 from isoglot.training.record import ARGUMENTS, Outcome
 from isoglot.training.settings import (
@@ -59,6 +60,10 @@ PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "tf32": "tf32"}  # as recip
 @check_arguments(
     learning_rate="pass lr",
     warmup_steps="pass warmup, a number of steps",
+    warmup_ratio="pass warmup, a number of steps",
+    report_to="pass track",
+    fp16="pass precision='bfloat16'",
+    bf16="pass precision='bfloat16'",
     num_train_epochs="pass epochs",
     num_epochs="pass epochs",
     max_steps="pass steps",
@@ -245,10 +250,10 @@ def _as_arguments() -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        setting, reason = str(first["loc"][-1]), first["msg"].removeprefix("Value error, ")
+        setting, reason = str(first["loc"][-1]), explain(first, Recipe).partition(": ")[2]
         for name, short in PRECISIONS.items():
             reason = reason.replace(repr(short), repr(name))
-        raise ValueError(f"{ARGUMENTS.get(setting, setting)}: {reason}, got {first['input']!r}") from None
+        raise ValueError(f"{ARGUMENTS.get(setting, setting)}: {reason}") from None
 
 
 def _open_encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:

@@ -90,6 +90,7 @@ WORKS = {
 
 ANSWERED = {
     "texts with NaN": (lambda m: m.encode(pd.Series(["a", float("nan")])), TypeError, "text 1 is nan"),
+    "vectors": (lambda m: m.encode(m.encode(LEFT)), TypeError, r"text 0 is array\(.{,90}, a ndarray"),
     "a whole frame": (lambda m: m.encode(pd.DataFrame({"t": LEFT})), TypeError, r"table\['text'\]"),
     "a whole dataset": (lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})), TypeError, r"table\['text'\]"),
     "a number": (lambda m: m.encode(3), TypeError, "got int"),

@@ -93,7 +93,7 @@ ANSWERED = {
     "vectors": (lambda m: m.encode(m.encode(LEFT)), TypeError, r"text 0 is array\(.{,90}, a ndarray"),
     "a whole frame": (lambda m: m.encode(pd.DataFrame({"t": LEFT})), TypeError, r"table\['text'\]"),
     "a whole dataset": (lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})), TypeError, r"table\['text'\]"),
-    "a number": (lambda m: m.encode(3), TypeError, "got int"),
+    "a number": (lambda m: m.encode(3), TypeError, "each item a string, got int 3"),
     "a name of a model to encode": (lambda m: isoglot.encode("small", LEFT), TypeError, r"isoglot\.load\('small'\)"),
     "no texts": (lambda m: m.encode(), TypeError, "texts, sentences, inputs"),
     "texts twice": (lambda m: m.encode(LEFT, sentences=LEFT), TypeError, "texts and sentences"),

@@ -142,6 +142,9 @@ ANSWERED = {
     "report_to": (lambda m: isoglot.train(m, PAIRS, report_to="wandb"), TypeError, "pass track"),
     "fp16": (lambda m: isoglot.train(m, PAIRS, fp16=True), TypeError, "pass precision='bfloat16'"),
     "a rate of 0": (lambda m: isoglot.train(m, PAIRS, lr=0), ValueError, "lr: must be at least 1e-30"),
+    "None in dev": (lambda m: isoglot.train(m, PAIRS, dev=[("a", None)]), TypeError, "row 1 of dev contains None"),
+    "a number as dev": (lambda m: isoglot.train(m, PAIRS, dev=3), TypeError, "^dev is"),
+    "a blank in pairs": (lambda m: isoglot.evaluate(m, pairs=[("a", "")]), isoglot.IsoglotError, "row 1 of pairs: "),
     "learning_rate": (lambda m: isoglot.train(m, PAIRS, learning_rate=0.1), TypeError, "pass lr"),
     "masked vectors": (
         lambda m: isoglot.evaluate(lambda texts: np.ma.masked_less(np.ones((len(texts), 2)), 2), pairs=PAIRS),

@@ -1,11 +1,13 @@
 """Words of verbs: the optional model, what is a file and what cannot be either; functions named as `module:name`."""
 
 import math
+from pathlib import Path
 
 import pytest
+import typer
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.options import import_function, model_and_files
+from isoglot.cli.options import check_stdout, import_function, model_and_files
 from isoglot.core.errors import EncoderError, IsoglotError
 from isoglot.encoders import StaticEncoder
 from isoglot.model import packaged
@@ -111,3 +113,9 @@ def test_what_a_module_raises_is_an_import_error(code, message, tmp_path, monkey
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(IsoglotError, match=f"--function {name}:f: {message}.*; pass module:name"):
         import_function("--function", f"{name}:f", "module:name")
+
+
+def test_json_beside_an_output_on_stdout_asks_for_a_file():
+    with pytest.raises(typer.BadParameter, match="--output FILE"):
+        check_stdout(Path("-"), as_json=True)
+    check_stdout(Path("pairs.tsv"), as_json=True)

@@ -90,9 +90,10 @@ WORKS = {
 
 ANSWERED = {
     "texts with NaN": (lambda m: m.encode(pd.Series(["a", float("nan")])), TypeError, "text 1 is nan"),
+    "vectors": (lambda m: m.encode(m.encode(LEFT)), TypeError, r"text 0 is array\(.{,90}, a ndarray"),
     "a whole frame": (lambda m: m.encode(pd.DataFrame({"t": LEFT})), TypeError, r"table\['text'\]"),
     "a whole dataset": (lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})), TypeError, r"table\['text'\]"),
-    "a number": (lambda m: m.encode(3), TypeError, "got int"),
+    "a number": (lambda m: m.encode(3), TypeError, "each item a string, got int 3"),
     "a name of a model to encode": (lambda m: isoglot.encode("small", LEFT), TypeError, r"isoglot\.load\('small'\)"),
     "no texts": (lambda m: m.encode(), TypeError, "texts, sentences, inputs"),
     "texts twice": (lambda m: m.encode(LEFT, sentences=LEFT), TypeError, "texts and sentences"),
@@ -138,6 +139,12 @@ ANSWERED = {
         TypeError,
         r"data\['train'\]",
     ),
+    "report_to": (lambda m: isoglot.train(m, PAIRS, report_to="wandb"), TypeError, "pass track"),
+    "fp16": (lambda m: isoglot.train(m, PAIRS, fp16=True), TypeError, "pass precision='bfloat16'"),
+    "a rate of 0": (lambda m: isoglot.train(m, PAIRS, lr=0), ValueError, "lr: must be at least 1e-30"),
+    "None in dev": (lambda m: isoglot.train(m, PAIRS, dev=[("a", None)]), TypeError, "row 1 of dev contains None"),
+    "a number as dev": (lambda m: isoglot.train(m, PAIRS, dev=3), TypeError, "^dev is"),
+    "a blank in pairs": (lambda m: isoglot.evaluate(m, pairs=[("a", "")]), isoglot.IsoglotError, "row 1 of pairs: "),
     "learning_rate": (lambda m: isoglot.train(m, PAIRS, learning_rate=0.1), TypeError, "pass lr"),
     "masked vectors": (
         lambda m: isoglot.evaluate(lambda texts: np.ma.masked_less(np.ones((len(texts), 2)), 2), pairs=PAIRS),

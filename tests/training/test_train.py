@@ -434,7 +434,7 @@ def test_the_model_of_a_run_is_not_trained_further_in_its_place(tmp_path, toy_st
 @pytest.mark.parametrize(
     ("setting", "error", "message"),
     [
-        ({"precision": "fp16"}, ValueError, "^precision: .*'float32', 'bfloat16'.*value 'fp16'"),
+        ({"precision": "fp16"}, ValueError, r"^precision: .*'float32', 'bfloat16'.*\(value 'fp16'\)"),
         ({"objective": "distillation"}, RecipeError, r"^distillation .*teacher="),
     ],
 )

@@ -284,7 +284,7 @@ def _in_words(hint: Any) -> str:
             words.append("a list, each item " + _in_words(items[0]))
         else:
             words.append(_KINDS[origin][0] if origin in _KINDS else f"{origin.__name__}")
-    return " or ".join(dict.fromkeys(words))
+    return " or ".join(sorted(dict.fromkeys(words), key=lambda one: ", each item" in one))  # what follows is an item's
 
 
 @contextmanager

@@ -240,7 +240,7 @@ def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[n
     if not set(map(type, texts)) <= {str}:  # the loop below is slow and rarely needed
         for row, text in enumerate(texts, first):
             if not isinstance(text, str):
-                raise TypeError(f"text {row} is {text!r}, of type {type(text).__name__}; every text must be a string")
+                raise TypeError(f"text {row} is {quote(text)}, a {type(text).__name__}; every text must be a string")
     place = dict.fromkeys(texts, 0)
     if len(place) == len(texts):
         return list(texts), None

@@ -89,17 +89,6 @@ class EvaluationError(IsoglotError):
 
 
 @contextmanager
-def naming_data(argument: str) -> Iterator[None]:
-    """Errors of `isoglot.data.groups_of` about its data name the argument of another function that contains it."""
-    try:
-        yield
-    except (TypeError, ValueError, CorpusError) as error:
-        if not (found := re.match(r"(row \d+ of |the columns of |)data\b(.*)", str(error), re.DOTALL)):
-            raise
-        raise type(error)(f"{found[1]}{argument}{found[2]}") from None
-
-
-@contextmanager
 def naming_extras() -> Iterator[None]:
     """Raise `MissingExtraError` instead of the error of importing a package of one of the `EXTRAS`.
 

@@ -19,6 +19,7 @@ from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical
 
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 Row: TypeAlias = Mapping[str, Any]
+Columns: TypeAlias = Mapping[str, str]  # the language of each column that is read
 
 # Names of columns that specify the role of a sentence, not its language: queries and positives.
 _ROLES = (
@@ -73,6 +74,7 @@ def groups_of(
     *,
     hard_negatives: Mapping[str, str] | None = None,
     skipped: Counter[str] | None = None,
+    name: str = "data",
 ) -> Iterator[Group]:
     """Groups from data in memory.
 
@@ -85,18 +87,19 @@ def groups_of(
                names the columns that are read
     hard_negatives  such a dict of the columns that contain hard negatives
     skipped    counts sentences in unknown languages, which are left out; without it such a sentence is an error
+    name       what errors call the data
 
     Raises TypeError for data of another kind and for a sentence that is not a string, and `CorpusError` for any other
     mistake in a row; both name the row, counted from 1.
     """
-    rows = None if isinstance(data, type) else _rows(data)
+    rows = None if isinstance(data, type) else _rows(data, name)
     if rows is None and (isinstance(data, (str, bytes)) or not isinstance(data, Iterable)):
         hint = "; read a file with isoglot.data.readers.read" if isinstance(data, (str, Path)) else ""
-        raise TypeError(f"data is {_kind(data)}; {_PASS}{hint}")
+        raise TypeError(f"{name} is {_kind(data)}; {_PASS}{hint}")
     columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
-    return _read_rows(data if rows is None else rows, codes, columns, hard, skipped)
+    return _read_rows(data if rows is None else rows, codes, columns, hard, skipped, name)
 
 
 def short_row(groups: Iterable[Group]) -> int:
@@ -166,7 +169,7 @@ def roles_in(names: Container[str]) -> tuple[str, str] | None:
     return next((roles for roles in _ROLES if roles[0] in names and (not roles[1] or roles[1] in names)), None)
 
 
-def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
+def _rows(data: Any, called: str) -> Iterator[dict[str, Any]] | None:
     """The rows of data with columns; None for other data."""
     if hasattr(data, "column_names") and hasattr(data, "iter"):  # datasets; cell by cell it is many times slower
         blocks = data.iter(_BLOCK)
@@ -174,9 +177,9 @@ def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
     columns: dict[str, list[Any]]
     if isinstance(data, Mapping):
         if splits := [str(name) for name, value in data.items() if hasattr(value, "column_names")]:
-            raise TypeError(f"data is a dict of splits; pass one of them, such as data[{splits[0]!r}]")
+            raise TypeError(f"{called} is a dict of splits; pass one of them, such as {called}[{splits[0]!r}]")
         if any(isinstance(value, (str, Mapping)) or not isinstance(value, Iterable) for value in data.values()):
-            raise TypeError(f"data is a dict whose values are not columns; {_PASS}")
+            raise TypeError(f"{called} is a dict whose values are not columns; {_PASS}")
         columns = {str(name): list(value) for name, value in data.items()}
     elif hasattr(data, "dtypes") and hasattr(data, "columns"):  # pandas, polars
         columns = {str(name): data[name].to_list() for name in data.columns}
@@ -186,19 +189,18 @@ def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
         return None
     if len({len(values) for values in columns.values()}) > 1:
         lengths = ", ".join(f"{name!r}: {len(values):,}" for name, values in columns.items())
-        raise ValueError(f"the columns of data differ in length ({lengths})")
+        raise ValueError(f"the columns of {called} differ in length ({lengths})")
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
 def _read_rows(
-    data: Any, codes: Sequence[str], columns: Mapping[str, str], hard: Mapping[str, str], skipped: Counter[str] | None
+    data: Any, codes: Sequence[str], columns: Columns, hard: Columns, skipped: Counter[str] | None, called: str
 ) -> Iterator[Group]:
     """The groups with text; an error names the row, counted from 1. The arguments are those of `groups_of`."""
     codes_by_count: dict[int, tuple[str, ...]] = {}  # of plain tuples, which mostly have one length
     for number, item in enumerate(data, 1):
         try:
-            is_mined = hasattr(item, "_fields") and roles_in(item._fields)
-            item = item._asdict() if is_mined else item
+            item = item._asdict() if hasattr(item, "_fields") and roles_in(item._fields) else item  # mined pairs
             if isinstance(item, Group):
                 group = _convert_codes(item)
             elif isinstance(item, Mapping):
@@ -210,12 +212,12 @@ def _read_rows(
                     check_id(row, group.texts)
                 group = replace(group, hard_negatives=negatives[0], hard_langs=negatives[1]) if hard else group
             else:
-                texts = _texts(item, number)
+                texts = _texts(item, f"row {number} of {called}")
                 if len(texts) not in codes_by_count:
                     codes_by_count[len(texts)] = _codes(codes, len(texts))
                 group = Group(texts, codes_by_count[len(texts)])
         except CorpusError as error:
-            raise CorpusError(f"row {number} of data: {error}") from None
+            raise CorpusError(f"row {number} of {called}: {error}") from None
         if group.texts:
             yield group
 
@@ -231,14 +233,14 @@ def _read_row(row: Row, codes: Sequence[str], skipped: Counter[str] | None) -> G
     return Group(*unzip(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
 
 
-def _read_columns(row: Row, columns: Mapping[str, str]) -> Group:
+def _read_columns(row: Row, columns: Columns) -> Group:
     """The group of the columns that are named."""
     if not (texts := _select_cells(row, columns)):
         raise CorpusError("contains no text in any language; remove it")
     return Group(*unzip(texts))
 
 
-def _select_cells(row: Row, columns: Mapping[str, str]) -> list[tuple[str, str]]:
+def _select_cells(row: Row, columns: Columns) -> list[tuple[str, str]]:
     """The sentences of some columns, each with the language of its column."""
     if missing := [name for name in columns if name not in row]:
         raise CorpusError(f"has no column {missing[0]!r}; the columns are {', '.join(map(repr, row))}")
@@ -255,14 +257,14 @@ def _convert_codes(group: Group) -> Group:
     return group if (langs, hard) == (group.langs, group.hard_langs) else replace(group, langs=langs, hard_langs=hard)
 
 
-def _texts(item: Any, number: int) -> tuple[str, ...]:
+def _texts(item: Any, where: str) -> tuple[str, ...]:
     item = item.tolist() if hasattr(item, "tolist") else item  # a row of an array
     if not isinstance(item, Sequence):
-        raise TypeError(f"row {number} of data is {_kind(item)}; {_PASS}")
+        raise TypeError(f"{where} is {_kind(item)}; {_PASS}")
     texts = (item,) if isinstance(item, str) else tuple(item)
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"row {number} of data contains {_kind(text)} instead of a sentence; remove it")
+            raise TypeError(f"{where} contains {_kind(text)} instead of a sentence; remove it")
         if not text.strip():
             raise CorpusError("contains an empty sentence; remove the row")
     return texts
@@ -318,9 +320,8 @@ def _read_roles(row: Row, roles: Sequence[str], languages: Sequence[str], skippe
         first, others = first or missing, others or (missing if first else [])
     texts = first + others
     negatives = [name for name in row if roles[1] and _NEGATIVE.fullmatch(name)]
-    words = [name for name in ("label", "gold_label") if isinstance(row.get(name), str)]
-    if words and roles[1]:
-        problem = f"{words[0]!r} contains {_kind(row[words[0]])}, and pairs of every label would count as translations"
+    if roles[1] and (word := next((one for one in ("label", "gold_label") if isinstance(row.get(one), str)), "")):
+        problem = f"{word!r} contains {_kind(row[word])}, and pairs of every label would count as translations"
         raise CorpusError(f"{problem}; write numbers for pair_softmax, read NLI with the reader nli, or leave it out")
     hard = [text for name in negatives for text in _sentences(row, name) if text.strip()]
     codes = _codes(languages, len(texts))

@@ -11,7 +11,7 @@ from typing import Any
 
 from isoglot.core import __version__, environment
 from isoglot.core.arguments import check_arguments
-from isoglot.core.errors import EvaluationError, naming_data, quote
+from isoglot.core.errors import EvaluationError, quote
 from isoglot.core.progress import Progress, Report
 from isoglot.core.score import Setting
 from isoglot.data.files import check_output, digest, exclusive
@@ -165,8 +165,7 @@ def _make_tasks(pairs: Any, sts: Any, languages: tuple[str, ...]) -> list[Planne
     """The tasks on data in memory."""
     tasks: list[Planned] = []
     if pairs is not None:
-        with naming_data("pairs"):
-            groups = tuple(groups_of(pairs, languages or None))
+        groups = tuple(groups_of(pairs, languages or None, name="pairs"))
         if not groups:
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
         if number := short_row(groups):

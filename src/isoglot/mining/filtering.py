@@ -59,7 +59,7 @@ def filter_pairs(
     `pairs` are Groups or any data that `groups_of` takes; `settings` are those of `judge`.
     """
     result = Filtered()
-    for retained, dropped in judge(model, groups_of(pairs, languages), counts=result.counts, **settings):
+    for retained, dropped in judge(model, groups_of(pairs, languages, name="pairs"), counts=result.counts, **settings):
         result.kept += [retained] if retained else []
         result.dropped += [dropped] if dropped else []
     return result

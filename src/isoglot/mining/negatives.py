@@ -37,7 +37,7 @@ def add_hard_negatives(
     are in memory, vectors in a temporary folder. Raises `CorpusError` for groups that are not pairs, and if there are
     none.
     """
-    groups: Sequence[Group] = list(groups_of(pairs, languages))
+    groups: Sequence[Group] = list(groups_of(pairs, languages, name="pairs"))
     for number, group in enumerate(groups, 1):
         if len(group.texts) != 2:
             problem = f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), not two"

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from isoglot.core import environment
 from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
-from isoglot.core.errors import RecipeError, naming_data, quote
+from isoglot.core.errors import RecipeError, quote
 from isoglot.core.progress import Progress, Report, is_interactive
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import check_output, read_record, write_record
@@ -393,8 +393,7 @@ def _evaluations(
     if are_tasks:
         folder = str(environment.data_folder() if dev_data is None else dev_data)
         return [select_by(task, folder, codes) for task, codes in tasks_of(names)]
-    with naming_data("dev"):
-        task = Retrieval(tuple(map(_name_sides, groups_of(dev, languages))), name="dev")
+    task = Retrieval(tuple(map(_name_sides, groups_of(dev, languages, name="dev"))), name="dev")
     if not task.subsets(Path()):
         raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
     if number := short_row(task.groups or ()):

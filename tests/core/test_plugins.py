@@ -82,6 +82,9 @@ def test_names_of_plugins_are_found_checked_and_listed(acme):
 def test_our_own_names_stay_ours(acme):
     assert READERS["tsv"].__module__ == "isoglot.data.readers.tsv"
     assert len(READERS) == len([*READERS]) == len({*READERS})
+    with pytest.raises(PluginError, match=r"readers.*'tsv'"):
+        READERS["tsv"] = READERS["jsonl"]
+    assert READERS["tsv"].__module__ == "isoglot.data.readers.tsv"
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_columns_that_are_not_sentences_and_two_of_one_language(tmp_path):
     with pytest.raises(CorpusError, match="two columns have the same name: en, en"):
         list(read_sentences(str(write(path, "en,en\na,b\n"))))
     for key in ("home.title", "btn_ok", "7"):
-        with pytest.raises(CorpusError, match=f"contains ids such as '{key}'"):
+        with pytest.raises(CorpusError, match=f"has ids such as '{key}'"):
             list(read("csv", write(path, f"id,en\n{key},Home\n")))
     assert next(read("csv", write(path, "id,en\nanak-anak,children\n"))).langs == ("ind", "eng")
 

@@ -26,7 +26,7 @@ _ROLES = (
     ("source", "target"), ("src", "tgt"), ("query", "pos"), ("query", "positive"), ("anchor", "positive"),
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("text", "translation"), ("text", ""), ("sentence", ""),
 )  # fmt: skip
-_NEGATIVE = re.compile(r"(hard_)?neg(ative)?s?(_?\d+)?")  # beside a pair: hard negatives
+_HARD = re.compile(r"(hard_)?neg(ative)?s?(_?\d+)?")  # beside a pair: hard negatives
 _IDS = {"id": "Indonesian", "no": "Norwegian", "nr": "South Ndebele"}  # columns of ids, more often than these
 _OF_TEST_SETS = ("label", "id", "name", "places")  # keys of imported test sets other than their texts; skipped
 _PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # the keys of a group with all its fields
@@ -160,7 +160,7 @@ def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, 
     for name, cell in row.items():
         is_id = name.lower() in _IDS and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1
         if is_id and re.search(r"[^\W\d_]", "".join(texts)):  # not one number in all languages
-            problem = f"the column {name} would be {_IDS[name.lower()]}, and contains ids such as {quote(cell, most=9)}"
+            problem = f"the column {name} would be {_IDS[name.lower()]}, and has ids such as {quote(cell, most=25)}"
             raise CorpusError(f"{problem}; call it key, or leave it out", file=file, line=line)
 
 
@@ -319,11 +319,11 @@ def _read_roles(row: Row, roles: Sequence[str], languages: Sequence[str], skippe
         missing = [""] * max(1, len(languages) - len(first or others))
         first, others = first or missing, others or (missing if first else [])
     texts = first + others
-    negatives = [name for name in row if roles[1] and _NEGATIVE.fullmatch(name)]
-    if roles[1] and (word := next((one for one in ("label", "gold_label") if isinstance(row.get(one), str)), "")):
-        problem = f"{word!r} contains {_kind(row[word])}, and pairs of every label would count as translations"
+    words = [one for one in ("label", "gold_label") if isinstance(row.get(one), str) and row[one].strip()]
+    if words and roles[0] in ("query", "anchor", "sentence1", "premise"):  # others are translations
+        problem = f"{words[0]!r} contains {_kind(row[words[0]])}, and pairs of every label would count as translations"
         raise CorpusError(f"{problem}; write numbers for pair_softmax, read NLI with the reader nli, or leave it out")
-    hard = [text for name in negatives for text in _sentences(row, name) if text.strip()]
+    hard = [text for key in row if roles[1] and _HARD.fullmatch(key) for text in _sentences(row, key) if text.strip()]
     codes = _codes(languages, len(texts))
     pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
     hard_codes = _codes((codes[len(first) :] or codes)[:1], len(hard))  # those of the positive

@@ -20,7 +20,7 @@ TSV = [
         for number in ("high", "nan", "1_000", "١", "", "0x1p3", "9" * 400, "1e39")
     ),
     ("en\tde\n", ": contains a header and no text below it"),
-    ("ID\ten\tde\n17\tHi\tHallo\n", ":2: the column ID would be Indonesian, and contains ids such as '17'"),
+    ("ID\ten\tde\n17\tHi\tHallo\n", ":2: the column ID would be Indonesian, and has ids such as '17'"),
 ]
 OPTIONS = [
     ("de\ten\nHallo\tHi\n", {"languages": "en,de"}, "1: .*deu, eng, and `languages` in another order"),
@@ -111,7 +111,7 @@ GOOD = json.dumps(ENTITY) + "\n"
 CSV = [
     ("name,value\na,b\n", r":1: .*'name' is not a language; the columns are name, value: .*--columns"),
     ("Name,English,German\na,b,c\n", ":1: .*'Name' is not a language"),
-    ("Nr,en,de\n1,a,b\n", ":2: the column Nr would be South Ndebele, and contains ids such as '1'"),
+    ("Nr,en,de\n1,a,b\n", ":2: the column Nr would be South Ndebele, and has ids such as '1'"),
     ("en,de\na\n", ":2: a column is missing"),
     ("en,de\na,b,c\n", ":2: a cell too many"),
     ('en,de\na,b\n"open,b\n', ":3: is not quoted as CSV"),

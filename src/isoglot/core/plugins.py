@@ -43,7 +43,7 @@ class Registry(UserDict[str, T]):
         handed: Collection[str] = (),
     ) -> None:
         self.group, self.kind, self.is_valid, self.handed = group, kind, is_valid, handed
-        self.own = frozenset(entries)
+        self.own_names = frozenset(entries)
         super().__init__(entries)
 
     def __contains__(self, name: object) -> bool:
@@ -67,7 +67,7 @@ class Registry(UserDict[str, T]):
     def __setitem__(self, name: str, item: T, origin: str = "") -> None:
         if not self.is_valid(item):
             raise PluginError(f"{origin or f'{self.group}: {quote(name)}'} is {quote(item)}, not {self.kind}")
-        if self.data.get(name, item) is not item and name in self.own:
+        if self.data.get(name, item) is not item and name in self.own_names:
             raise PluginError(f"{self.group}: {quote(name)} is a name of isoglot; choose another one")
         self.data[name] = item
 

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _UNREAD = {  # what follows from a column that no objective reads
-    "label": "so the sentences of every row count as translations; train with pair_softmax, or leave out other rows",
-    "is_duplicate": "so the sentences of every row count as translations; leave out rows of another meaning",
+    "label": "so every row counts as translations; train with pair_softmax, or leave out rows of another meaning",
+    "is_duplicate": "so every row counts as translations; leave out rows of another meaning",
     "teacher": "so it changes nothing; train with distillation or soft_contrastive, or leave it out",
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from conftest import build_tokenizer
 from isoglot.core.errors import CheckpointError, CorpusError, RecipeError
 from isoglot.data.sets import catalogue
 from isoglot.encoders import StaticEncoder, load
@@ -374,6 +375,12 @@ def test_a_seed_changes_the_run_and_shares_the_tokens_and_the_tokenizer(project)
     run_tiny(project, "steps=1", to="again", watch=told.append)
     assert [event for event in told if isinstance(event, str) and str(file) in event and "damaged" in event]
     assert file.read_bytes() == whole
+
+
+def test_settings_of_a_tokenizer_that_is_not_trained_are_named(project, caplog):
+    build_tokenizer().save(str(project / "tokenizer.json"))
+    run_tiny(project, 'encoder.tokenizer="tokenizer.json"', "steps=1")
+    assert "vocabulary of [encoder] change nothing" in caplog.text
 
 
 EXTREMES = ["size=2147483647", "size=1", "pool=2147483647", "tokens=1", "tokens=2147483647", "most=1"]

@@ -42,7 +42,7 @@ def test_only_matrices_are_decayed_and_frozen_parameters_are_left_out():
     assert [(len(g["params"]), g["weight_decay"]) for g in adam.param_groups] == [(3, 0.0)]
 
 
-STAIRS = {"schedule": "stairs", "stairs": (1e-5, 8e-6, 6e-6), "stair": 500}  # as in Contrastive Tension
+STAIRS = {"lr": 1e-5, "schedule": "stairs", "stairs": (1e-5, 8e-6, 6e-6), "stair": 500}  # as in Contrastive Tension
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ STAIRS = {"schedule": "stairs", "stairs": (1e-5, 8e-6, 6e-6), "stair": 500}  # a
         ({"schedule": "cosine"}, 4, {0: 2.0, 2: 1.0, 4: 0.0}),
         ({"schedule": "constant"}, 4, {99: 2.0}),
         (STAIRS, 1200, {0: 1e-5, 499: 1e-5, 500: 8e-6, 999: 8e-6, 1000: 6e-6, 1499: 6e-6, 1500: 6e-6, 9000: 6e-6}),
-        (STAIRS | {"warmup": 2, "stair": 3}, 9, {0: 1.0, 1: 2.0, 2: 1e-5, 4: 1e-5, 5: 8e-6, 7: 8e-6, 8: 6e-6}),
+        (STAIRS | {"warmup": 2, "stair": 3}, 9, {0: 5e-6, 1: 1e-5, 2: 1e-5, 4: 1e-5, 5: 8e-6, 7: 8e-6, 8: 6e-6}),
     ],
 )
 def test_rates(settings, total, expected):
-    settings = OptimizerSettings(lr=2.0, **settings)
+    settings = OptimizerSettings(**{"lr": 2.0, **settings})
     assert {step: rate(step, total=total, settings=settings) for step in expected} == pytest.approx(expected)
 
 
@@ -92,6 +92,7 @@ def test_rmsprop_refuses_a_row_sparse_table_before_it_moves_anything():
         ({"schedule": "stairs", "stairs": (1.0,)}, "goes with stairs"),
         ({"stairs": (1.0,), "stair": 5}, "goes with stairs"),
         ({"stair": 5}, "goes with stairs"),
+        ({"schedule": "stairs", "stairs": (0.5, 0.1), "stair": 5}, "lr is the peak"),
         ({"kind": "rmsprop", "weight_decay": 0.1}, "weight_decay"),
         ({"kind": "rmsprop", "betas": (0.5, 0.9)}, "betas"),
     ],
@@ -99,6 +100,15 @@ def test_rmsprop_refuses_a_row_sparse_table_before_it_moves_anything():
 def test_settings_that_do_not_go_together(given, words):
     with pytest.raises(ValueError, match=words):
         OptimizerSettings(lr=1.0, **given)
+
+
+def test_a_weight_decay_that_changes_nothing_is_named(caplog):
+    table, layer = nn.Embedding(5, 3, sparse=True), nn.Linear(3, 2)
+    build([table, layer], OptimizerSettings(lr=0.1, weight_decay=0.1))
+    build([table], OptimizerSettings(lr=0.1))
+    assert not caplog.records
+    build([table], OptimizerSettings(lr=0.1, weight_decay=0.1))
+    assert "weight_decay changes nothing" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["adamw", "rmsprop"])

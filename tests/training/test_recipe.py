@@ -140,6 +140,9 @@ def test_a_task_that_is_not_there_is_no_leak(file, name, part):
         ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
         ("evaluation.every=4", r"evaluation\.data: missing"),
         ("batching={size=4, rows='matching', most=2}", "most"),
+        ("streams.0.largest=4", "largest is of joined groups"),
+        ("evaluation={data='dev', patience=2}", "patience counts evaluations"),
+        ("encoder={kind='twins', model='base', dropout=0.1}", "twins are trained without dropout"),
     ],
 )
 def test_errors_name_key_value_and_what_is_near(file, change, message):

@@ -197,7 +197,30 @@ def test_labels_that_no_objective_reads_are_named(toy_static, caplog, objective,
     assert len([one for one in caplog.records if f"column {name}" in one.getMessage()]) == warned
 
 
-@pytest.mark.parametrize(("objective", "warned"), [("info_nce", True), ("soft_contrastive", False), (Scaled(), False)])
+@pytest.mark.parametrize(
+    ("objective", "warned"), [("info_nce", False), ("dual_momentum", True), (["dual_momentum", "info_nce"], False)]
+)
+def test_hard_negatives_that_no_objective_reads_are_named(toy_static, caplog, objective, warned):
+    pairs, words = rows(8), [b for _, b in rows(16)[8:]]
+    columns = {"anchor": [a for a, _ in pairs], "positive": [b for _, b in pairs], "negative": words}
+    isoglot.train(toy_static, columns, objective=objective, steps=1)
+    assert ("no objective reads the column hard_negatives" in caplog.text) == warned
+
+
+def test_rows_of_dev_that_are_also_in_data_are_counted(toy_static, caplog):
+    data, dev = rows(8), [(a.upper(), f"{b}!") for a, b in rows(10)[5:]]
+    isoglot.train(toy_static, data[:5], dev=[*dev, (data[0][0], "another")], steps=1)
+    assert not caplog.records
+    isoglot.train(toy_static, data, dev=dev, steps=1)
+    assert "3 of 5 rows of dev are also in data" in caplog.text
+
+
+HARD = {"name": "soft_contrastive", "labels": "hard"}
+
+
+@pytest.mark.parametrize(
+    ("objective", "warned"), [("info_nce", True), ("soft_contrastive", False), (HARD, True), (Scaled(), False)]
+)
 def test_a_teacher_that_no_objective_reads_is_named(toy_static, caplog, objective, warned):
     isoglot.train(toy_static, rows(8), teacher=toy_static, objective=objective, steps=1)
     assert len([one for one in caplog.records if "teacher" in one.getMessage()]) == warned

@@ -162,6 +162,12 @@ class TwinsSettings(BackboneSettings):
 
     kind: Literal["twins"]
 
+    @model_validator(mode="after")
+    def _have_no_dropout(self) -> TwinsSettings:
+        if self.dropout is not None:
+            raise ValueError("twins are trained without dropout; leave it out")
+        return self
+
 
 class TowerSettings(BackboneSettings):
     """One tower: an encoder, and the texts that it encodes."""

@@ -32,13 +32,13 @@ class Objective(nn.Module):
     `copies` is how many encoders' vectors stand side by side in a row: 2 for an objective over twins. `follows` is
     whether it reads the encoder's weights, for a moving average of them. `ordered` is whether slot 0 has a part of its
     own: `isoglot.train` keeps the order of its rows, and a recipe needs `anchor = "first"`, or a teacher with a pivot.
-    `reads` are the columns of labels or teachers' vectors that it uses; others are warned of.
+    `reads` are the labels, teachers' vectors and `hard_negatives` that it uses; others are warned of.
     """
 
     copies: ClassVar[int] = 1
     follows: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
-    reads: ClassVar[tuple[str, ...]] = ()
+    reads: tuple[str, ...] = ("hard_negatives",)
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)

@@ -32,6 +32,7 @@ class ContrastiveTension(Objective):
     """
 
     copies: ClassVar[int] = 2
+    reads = ()
 
     def __init__(self, *, negatives: Annotated[int, Range(1, 65536)] = 7) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ class DualMomentum(Objective):
     Raises ValueError for a number out of its range, an unknown switch, or queues that do not fit into memory.
     """
 
-    follows = True
+    follows, reads = True, ()
     queues: Tensor  # (2, queue, D) unit keys of slots 0 and 1
     meanings: Tensor  # (queue,) `key` of the pairs in them, NOTHING for the random vectors of the beginning
     pointer: Tensor  # () the next place

@@ -51,6 +51,7 @@ class EntityContrast(Objective):
     where they are an error; `CorpusError` for vectors that cannot be read or are those of other entities.
     """
 
+    reads = ()
     sparse = True  # the table's gradient, as that of an `nn.Embedding` may be: ranks add such gradients row by row
 
     def __init__(

@@ -231,7 +231,9 @@ class Run:
             sizes["teacher"] = teacher.dim
         objective = open_objectives(self.recipe, settings, encoder, table.languages, sizes, seed=self.seed)
         if ranks.rank() == 0:
-            warn_of_unread(corpus.name, [*table.extras, *sizes], objective.members)
+            has_hard = settings.batching.hard_negatives and table.slot.min(initial=0) < 0
+            present = [*table.extras, *sizes, *(["hard_negatives"] if has_hard else [])]
+            warn_of_unread(corpus.name, present, objective.members)
         if settings.teacher is not None and teacher is not None:  # after the objectives, which fail in seconds
             columns["teacher"] = teacher_column(teacher, settings.teacher, corpus, table, report=self.report)
         corpus.release()

@@ -8,14 +8,17 @@ tensors of the moments at every step).
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from isoglot.core.errors import RecipeError
+from isoglot.objectives import Objective
+from isoglot.training import ranks
 from isoglot.training.settings import OptimizerSettings
 
 
@@ -59,20 +62,27 @@ class AdamW(torch.optim.AdamW):
         parameter.index_add_(0, rows, mean.div_(root), alpha=-float(group["lr"]) / (1 - beta1**step))
 
 
-def build(modules: Iterable[nn.Module], settings: OptimizerSettings, *, apart: bool = False) -> torch.optim.Optimizer:
+def build(modules: Sequence[nn.Module], settings: OptimizerSettings, *, apart: bool = False) -> torch.optim.Optimizer:
     """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed.
 
     apart  parameters of two modules are in different groups, since a group has divided weights or whole ones
 
     The first step of RMSprop raises RecipeError if a table has row-sparse gradients.
     """
-    groups = []
+    # The table of an objective is not its only matrix.
+    sparse = [part for module in modules for part in module.modules() if getattr(part, "sparse", False)]
+    tables = {id(p) for part in sparse if not isinstance(part, Objective) for p in part.parameters(recurse=False)}
+    groups, decays = [], False
     for part in [[module] for module in modules] if apart else [[*modules]]:
         trained = [p for module in part for p in module.parameters() if p.requires_grad]
         decayed = [p for p in trained if p.ndim > 1]
         plain = [p for p in trained if p.ndim <= 1]
+        decays |= any(id(p) not in tables for p in decayed)
         groups += [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
+    if settings.weight_decay and not decays and ranks.is_first():
+        problem = "no weight that is trained decays: all are biases, norms or row-sparse tables"
+        logging.getLogger("isoglot").warning("warning: optimizer.weight_decay changes nothing: %s", problem)
     if settings.kind == "rmsprop":
         rmsprop = torch.optim.RMSprop(groups, lr=settings.lr, eps=settings.eps)
         rmsprop.register_step_pre_hook(_refuse_sparse)

@@ -42,6 +42,7 @@ from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.objectives.dual_momentum import DualMomentum
+from isoglot.training import ranks
 from isoglot.training.best import Choice, choices_of
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.settings import ObjectiveSettings, Recipe, StreamSettings
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
 _UNREAD = {  # what follows from a column that no objective reads
     "label": "so every row counts as translations; train with pair_softmax, or leave out rows of another meaning",
     "is_duplicate": "so every row counts as translations; leave out rows of another meaning",
-    "teacher": "so it changes nothing; train with distillation or soft_contrastive, or leave it out",
+    "teacher": "so it changes nothing; train with distillation or soft labels (soft_contrastive), or leave it out",
+    "hard_negatives": "so they change nothing; train with info_nce or multi_positive, or leave them out",
 }
 
 
@@ -271,7 +273,7 @@ def open_objectives(
 
 
 def warn_of_unread(stream: str, columns: Container[str], objectives: Sequence[Objective]) -> None:
-    """Log a warning if rows have labels, as those of NLI, or vectors of a teacher, and no objective reads them."""
+    """Log a warning for labels, as those of NLI, teachers' vectors and hard negatives that no objective reads."""
     if not all(type(one).__module__.startswith("isoglot.") for one in objectives):
         return  # one of a plug-in or a notebook may read any column
     for column, advice in _UNREAD.items():
@@ -320,6 +322,10 @@ def _tokenizer(file: Path | str, settings: StaticSettings, streams: Sequence[Cor
     from tokenizers import Tokenizer
 
     if file:
+        unused = sorted(settings.model_fields_set & {"algorithm", "lowercase", "sentences", "vocabulary"})
+        if unused and ranks.is_first():
+            problem = f"encoder.tokenizer is used as it is, and {', '.join(unused)} of [encoder] change nothing"
+            logging.getLogger("isoglot").warning("warning: %s", problem)
         with reading(file, "set a tokenizer.json"):
             return Tokenizer.from_file(str(file))
     settings_of_tokenizer = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]

@@ -104,9 +104,11 @@ class StreamSettings(Settings):
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _matching_takes_pairs(self) -> StreamSettings:
+    def _matching_and_joining(self) -> StreamSettings:
         if self.batching.rows == "matching" and (self.batching.most or any(source.most for source in self.sources)):
             raise ValueError('rows = "matching" takes all sentences of a group; leave out most')
+        if self.largest != StreamSettings.model_fields["largest"].default and not self.join:
+            raise ValueError("largest is of joined groups; write join = true, or leave it out")
         return self
 
 
@@ -134,6 +136,8 @@ class OptimizerSettings(Settings):
     def _kind_and_schedule(self) -> OptimizerSettings:
         if {self.schedule == "stairs", bool(self.stairs), bool(self.stair)} == {True, False}:
             raise ValueError('schedule = "stairs" goes with stairs (learning rates) and stair (steps on each)')
+        if self.stairs and self.lr != max(self.stairs):
+            raise ValueError(f"lr is the peak, which stairs ({max(self.stairs):g}) decide; change stairs and lr")
         if self.kind == "rmsprop" and self.weight_decay:  # torch adds it to the gradient, so it is not decoupled
             raise ValueError(f'weight_decay = {self.weight_decay:g} requires kind = "adamw"; remove it')
         if self.kind == "rmsprop" and self.betas != OptimizerSettings.model_fields["betas"].default:
@@ -234,12 +238,14 @@ class Recipe(Settings):
 
     @model_validator(mode="after")
     def _check_evaluations(self) -> Recipe:
-        """Evaluations of the same name need the same schedule, and a stage in which they may select."""
+        """Evaluations of the same name need the same schedule, patience an interval, and all a stage that selects."""
         if self.evaluation and not any(stage.select for stage in self.stages):
             raise ValueError("evaluation: no stage has select = true, so it would never run; remove one of the two")
         for name in {evaluation.name for evaluation in self.evaluation}:
             if len({(e.every, e.patience) for e in self.evaluation if e.name == name}) > 1:
                 raise ValueError(f"evaluations of the same name ({name!r}) need the same every and patience")
+        if any(one.patience and not one.every and one.held is None for one in self.evaluation):
+            raise ValueError("evaluation: patience counts evaluations before the end of a stage; set every too")
         return self
 
     @property

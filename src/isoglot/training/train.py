@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 import os
 import statistics
 import tempfile
@@ -23,6 +24,7 @@ from isoglot.core.errors import RecipeError, quote
 from isoglot.core.progress import Progress, Report, is_interactive
 from isoglot.data.corpus import MemorySource
 from isoglot.data.files import check_output, read_record, write_record
+from isoglot.data.filters import normalise
 from isoglot.data.groups import Group, Languages, groups_of, short_row
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.base import Encoder
@@ -290,6 +292,7 @@ def _add_data(recipe: Recipe, groups: list[Group], *, views: int | None, every: 
         raise ValueError("data contains no sentences; pass at least one pair")
     [stage], [stream] = recipe.stages, recipe.streams
     stream.sources[0].hold(MemorySource(groups))
+    _warn_of_dev_rows(recipe, groups)
     if not views:
         drops_out = recipe.encoder.kind != "twins"  # otherwise two views are one
         views = 2 if drops_out and all(len(group.texts) == 1 for group in groups) else 1
@@ -301,6 +304,17 @@ def _add_data(recipe: Recipe, groups: list[Group], *, views: int | None, every: 
     evaluation = tuple(one.model_copy(update={"every": every}) for one in recipe.evaluation)
     interval = 0 if evaluation else every
     return recipe.model_copy(update={"stages": (stage,), "evaluation": evaluation, "checkpoint_every": interval})
+
+
+def _warn_of_dev_rows(recipe: Recipe, groups: Sequence[Group]) -> None:
+    """Log a warning if all sentences of a row of dev are in the data too, by the rule for leaks."""
+    tasks = [evaluation.held for evaluation in recipe.evaluation]
+    rows = [row for task in tasks if isinstance(task, Retrieval) for row in task.groups or ()]
+    sentences = {normalise(text) for row in rows for text in row.texts}
+    known = sentences.intersection(normalise(text) for group in groups for text in group.texts if sentences)
+    if (number := sum(known.issuperset(map(normalise, row.texts)) for row in rows)) and ranks.is_first():
+        problem = f"{number:,} of {len(rows):,} rows of dev are also in data, so its score is too high"
+        logging.getLogger("isoglot").warning("warning: %s; remove them from one of the two", problem)
 
 
 def _objectives(objective: Any) -> tuple[ObjectiveSettings, ...]:

@@ -176,7 +176,11 @@ def test_only_the_choices_that_are_due_are_judged(reads, tmp_path):
 
 
 def test_patience_ends_when_that_of_all_has_ended(reads, tmp_path):
-    chooser = selector(tmp_path, {"name": "a", "data": "1", "patience": 1}, {"name": "b", "data": "-1", "patience": 2})
+    chooser = selector(
+        tmp_path,
+        {"name": "a", "data": "1", "patience": 1, "every": 1},
+        {"name": "b", "data": "-1", "patience": 2, "every": 1},
+    )
     ended = []
     for value in (0.5, 0.4, 0.5, 0.6):  # b: better once, then twice not
         chooser.judge(chooser.choices, Fixed(value))
@@ -187,7 +191,7 @@ def test_patience_ends_when_that_of_all_has_ended(reads, tmp_path):
 
 
 def test_the_state_goes_through_a_checkpoint(reads, tmp_path):
-    settings = ({"data": "1", "patience": 2}, {"name": "low", "data": "-1", "patience": 2})
+    settings = ({"data": "1", "patience": 2, "every": 1}, {"name": "low", "data": "-1", "patience": 2, "every": 1})
     chooser = selector(tmp_path, *settings)
     for value in (0.5, 0.4):
         chooser.judge(chooser.choices, Fixed(value))
@@ -216,7 +220,7 @@ ERROR = {"data": "1", "subset": "wrong", "metric": "error"}
 
 
 def test_of_an_error_the_lowest_is_kept(reads, tmp_path):
-    chooser = selector(tmp_path, {**ERROR, "patience": 2})
+    chooser = selector(tmp_path, {**ERROR, "patience": 2, "every": 1})
     for value in (0.5, 0.7, 0.2, 0.2):
         chooser.judge(chooser.choices, Fixed(value))
     assert chooser.lower_is_better

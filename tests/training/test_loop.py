@@ -286,6 +286,8 @@ def test_objectives_that_a_stream_cannot_serve_are_refused(project):
     ):
         with pytest.raises(RecipeError, match=message):
             run_tiny(project, f"streams.0.objectives=[{names}]")
+    with pytest.raises(RecipeError, match=r"pair_softmax .*batching\.anchor"):  # a teacher knows no hypothesis
+        run_tiny(project, 'streams.0.objectives=[{name="pair_softmax"}]', 'streams.0.teacher={model="another"}')
     ordered = ['streams.0.objectives=[{name="pair_softmax"}]', "batching.anchor=first"]
     make_plan(load_recipe(project / "tiny.toml", ordered))
 

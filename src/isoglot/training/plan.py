@@ -105,7 +105,8 @@ def make_plan(recipe: Recipe, name: str | Path = "") -> Plan:
                         f"{where}: {objective.name} needs all weights of the encoder on each rank; write "
                         "memory.shard_weights = false"
                     )
-                if kind.ordered and stream.batching.anchor == "random" and stream.teacher is None:
+                is_random = stream.batching.anchor == "random" and not (stream.teacher and "teacher" in kind.reads)
+                if kind.ordered and is_random:
                     raise RecipeError(
                         f'{where}: {objective.name} has roles for the sentences; write batching.anchor = "first"'
                     )

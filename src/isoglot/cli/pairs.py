@@ -34,8 +34,8 @@ def mine(
 ) -> None:
     """Mine translation pairs from two files, or paraphrases from one.
 
-    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt), or one
-                    to mine paraphrases; - for stdin
+    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt, .vtt), or
+                    one to mine paraphrases; - for stdin
     threshold       minimum score; default: estimated, or none where that is not reliable
     gold            file of known pairs (ids or line numbers) to tune the threshold on
     ids             read lines of id, tab, sentence
@@ -88,7 +88,7 @@ def align(
 ) -> None:
     """Align the sentences of two versions of one document, in order.
 
-    words   model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt); - for stdin
+    words   model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt, .vtt); - for stdin
     output  output file, with the format as its suffix, or x.de-en for Moses; - for stdout
     """
     from isoglot import mining

@@ -116,8 +116,8 @@ def compare(
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language.
 
-    results   folders of results, PATH or NAME=PATH; the first is the baseline. Folders of one name are random seeds of one
-              system, and so are those in an arm of a sweep; PATH+PATH joins results of different tasks
+    results   folders of results, PATH or NAME=PATH; the first is the baseline. Folders of one name are random seeds
+              of one system, as are those in an arm of a sweep; PATH+PATH joins results of different tasks
     output    folder for compare.md, compare.tex and compare.json
     page      output HTML page with all figures
     examples  number of pairs to show that the second system ranks better, and worse

@@ -164,9 +164,9 @@ class Tatoeba(SetTask):
 class Retrieval(BaseTask):
     """Retrieval within groups, for each pair of languages that occur together.
 
-    Without `groups` they are read from the data: what `needs` lists, or a file of one of these formats with any name. Of
-    a language that a group has twice, the first sentence counts. Hard negatives are not searched. In the subset
-    `kor-eng`, English is last, otherwise the order is the alphabet's.
+    Without `groups` they are read from the data: what `needs` lists, or one such file of any name. Of a language that
+    a group has twice, the first sentence counts. Hard negatives are not searched. In the subset `kor-eng`, English is
+    last, otherwise the order is the alphabet's.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = tuple(

@@ -238,8 +238,8 @@ def plot(
 ) -> None:
     """Draw a map of sentences, the curves of a sweep, or a heat map of languages.
 
-    words   model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin;
-            or `sweep` and the folder of a finished sweep; or `similarity` and results of this task
+    words   model (optional) and text, tables, JSON lines or TMX files, folders of aligned files, or - for lines of
+            stdin; or `sweep` and the folder of a finished sweep; or `similarity` and results of this task
     output  output file: .html, .svg, .png or .pdf; - for stdout (a map as HTML, others as SVG)
     labels  color by the lines of this file, one per group
     """

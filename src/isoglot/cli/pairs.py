@@ -169,8 +169,8 @@ def negatives(
 ) -> None:
     """Mine hard negatives for pairs: the nearest targets that are not translations.
 
-    words      model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - for
-               JSON lines from stdin
+    words      model (optional) and pairs: a table, .jsonl, .parquet, .tmx, .po or .xliff file, a folder of two
+               line-aligned files, or - for JSON lines from stdin
     output     output file of JSON lines, one pair per line; - for stdout
     languages  the two languages, separated by a comma; default: from the file or folder
     leakage    test file or folder whose sentences are excluded; repeatable

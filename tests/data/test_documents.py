@@ -64,6 +64,31 @@ at 7
 1984
 """
 
+WEB_SUBTITLES = """WEBVTT - A film
+
+STYLE
+::cue { color: red }
+
+NOTE The first
+two lines
+
+first
+00:01.000 --> 00:02.500 align:start
+<v Ann><i>The</i> <00:01.500><c.big>red</c> boat &amp; &lt;crew&gt;
+
+NOTE between
+
+2
+00:00:03.000 --> 00:00:04.000
+sails
+at 7
+
+00:01:05.000 --> 00:01:06.000
+1984
+
+00:01:06.000 --> 00:01:07.000
+"""
+
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 PARAGRAPHS = """<w:p><w:r><w:t>The red </w:t></w:r><w:r><w:t>boat</w:t></w:r></w:p>
 <w:p><w:r><w:t>sails</w:t><w:br/><w:t>away</w:t><w:tab/><w:t>now</w:t><w:instrText>no</w:instrText></w:r>
@@ -94,6 +119,7 @@ def folder(tmp_path):
     write(tmp_path / "a.htm", PAGE)
     write(tmp_path / "a.md", MARKDOWN)
     write(tmp_path / "a.srt", SUBTITLES)
+    write(tmp_path / "a.vtt", WEB_SUBTITLES)
     write_docx(tmp_path / "a.docx")
     return tmp_path
 
@@ -103,6 +129,7 @@ EXPECTED = {
     "a.htm": PAGE_TEXTS,
     "a.md": MARKDOWN_TEXTS,
     "a.srt": ["The red boat", "sails at 7", "1984"],
+    "a.vtt": ["The red boat & <crew>", "sails at 7", "1984"],
     "a.docx": WORD_TEXTS,
 }
 

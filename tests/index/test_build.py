@@ -96,6 +96,8 @@ def test_columns_that_do_not_exist_are_named(tmp_path):
     [
         ("a.tsv", "eng\teng\na\tb\n", ":1: two columns"),
         ("a.tsv", "en\tid\nHello\tHalo\n", ':1: "id" may be ids or Indonesian'),
+        ("a.csv", "No,en,de\n1,Hello,Hallo\n", ":2: the column No would be Norwegian, and has ids such as '1'"),
+        ("a.jsonl", '{"no": "1", "en": "Hello"}\n', ":1: the column no would be Norwegian, and has ids such as '1'"),
         ("a.jsonl", '{"en": "Hello", "id": "Halo"}\n', ':1: "id" may be ids or Indonesian'),
         ("a.tsv", "eng\tnonsense\na\tb\n", ":1: has the columns eng, nonsense, and 'nonsense' is not a language"),
         ("a.tsv", "text\tlanguage\na\tqqqq\n", ":2: unknown language 'qqqq'"),

@@ -48,8 +48,8 @@ def encode(
     """Encode the lines of a file into vectors; the same command resumes an interrupted run.
 
     words             model (optional) and a text file, one sentence per line, plain or compressed; .jsonl: one JSON
-                      string per line; .tsv, .csv, .xlsx: the column text; .docx, .html, .md, .srt: a vector for each
-                      paragraph; - for stdin
+                      string per line; .tsv, .csv, .xlsx: the column text; .docx, .html, .md, .srt, .vtt: a vector for
+                      each paragraph; - for stdin
     output            output file: .npy, .parquet or .jsonl; - for stdout
     dtype             type of the vectors in the file: float32 or float16
     output_precision  how vectors are stored: float32 (--dtype), int8, uint8, binary or ubinary; .npy only

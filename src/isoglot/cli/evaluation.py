@@ -116,8 +116,8 @@ def compare(
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language.
 
-    results   folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds, as are the
-              folders of results in one such as an arm of a sweep; PATH+PATH joins results of different tasks
+    results   folders of results, PATH or NAME=PATH; the first is the baseline. Folders of one name are random seeds
+              of one system, as are those in an arm of a sweep; PATH+PATH joins results of different tasks
     output    folder for compare.md, compare.tex and compare.json
     page      output HTML page with all figures
     examples  number of pairs to show that the second system ranks better, and worse
@@ -238,8 +238,8 @@ def plot(
 ) -> None:
     """Draw a map of sentences, the curves of a sweep, or a heat map of languages.
 
-    words   model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin;
-            or `sweep` and the folder of a finished sweep; or `similarity` and results of this task
+    words   model (optional) and text, tables, JSON lines or TMX files, folders of aligned files, or - for lines of
+            stdin; or `sweep` and the folder of a finished sweep; or `similarity` and results of this task
     output  output file: .html, .svg, .png or .pdf; - for stdout (a map as HTML, others as SVG)
     labels  color by the lines of this file, one per group
     """

@@ -51,8 +51,8 @@ def index(
 ) -> None:
     """Build a search index of sentences, update one, or remove entries from it.
 
-    words        model (optional) and text, .tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po, .xliff, .docx, .html, .md
-                 or .srt files, or - for lines of stdin; CODE=FILE sets the language, deu,eng=FILE the languages of
+    words        model (optional) and text, .tsv, .csv, .xlsx, .jsonl, .parquet, .tmx, .po, .xliff, .docx, .html, .md,
+                 .srt or .vtt files, or - for lines of stdin; CODE=FILE sets the language, deu,eng=FILE the languages of
                  pairs
     output       folder of the index; an existing one is updated
     remove       id of an entry to remove; repeatable

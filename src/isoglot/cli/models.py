@@ -140,7 +140,7 @@ def trim(
 ) -> None:
     """Reduce the vocabulary of a model to the tokens of a corpus; vectors of the corpus do not change.
 
-    words  model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
+    words  model (optional) and text, tables, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
     """
     from isoglot.data.readers.files import read_files
     from isoglot.encoders import trim as trimming

@@ -34,8 +34,8 @@ def mine(
 ) -> None:
     """Mine translation pairs from two files, or paraphrases from one.
 
-    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt), or one
-                    to mine paraphrases; - for stdin
+    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt, .vtt), or
+                    one to mine paraphrases; - for stdin
     threshold       minimum score; default: estimated, or none where that is not reliable
     gold            file of known pairs (ids or line numbers) to tune the threshold on
     ids             read lines of id, tab, sentence
@@ -88,7 +88,7 @@ def align(
 ) -> None:
     """Align the sentences of two versions of one document, in order.
 
-    words   model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt); - for stdin
+    words   model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl, .docx, .html, .md, .srt, .vtt); - for stdin
     output  output file, with the format as its suffix, or x.de-en for Moses; - for stdout
     """
     from isoglot import mining
@@ -169,8 +169,8 @@ def negatives(
 ) -> None:
     """Mine hard negatives for pairs: the nearest targets that are not translations.
 
-    words      model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - for
-               JSON lines from stdin
+    words      model (optional) and pairs: a table, .jsonl, .parquet, .tmx, .po or .xliff file, a folder of two
+               line-aligned files, or - for JSON lines from stdin
     output     output file of JSON lines, one pair per line; - for stdout
     languages  the two languages, separated by a comma; default: from the file or folder
     leakage    test file or folder whose sentences are excluded; repeatable

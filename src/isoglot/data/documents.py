@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CorpusError, naming_extras
-from isoglot.data.files import first_bytes, read_lines
+from isoglot.data.files import first_bytes, read_lines, suffix_of
 from isoglot.data.xml_stream import LONGEST_TEXT, read_events
 
 LARGEST = 1 << 28  # bytes of the text of a DOCX document when unpacked, and characters of Markdown
@@ -29,7 +30,7 @@ _FRONT_MATTER = re.compile(r"\A---\n(?!\s*\n)(?:.*\n)*?(?:---|\.\.\.)\n")  # a b
 _BREAK = re.compile(r"<br\b", re.IGNORECASE)
 _LAYOUT = re.compile(r"[ \t\r\n\f\v]+")
 _TIMES = re.compile(r"\s*(?:\d+:)?\d+:\d+[.,]\d+\s*-->\s*(?:\d+:)?\d+:\d+[.,]\d+")
-_TAGS = re.compile(r"</?[a-zA-Z][^<>]*>|\{\\[^{}]*\}")  # of HTML and of SubStation Alpha
+_TAGS = re.compile(r"</?[a-zA-Z][^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")  # of HTML, WebVTT and SubStation Alpha
 _DOCX_TEXT = "word/document.xml"
 _DOCX_BORDERS = ("w:p", "w:br", "w:cr")
 _DOCX_LETTERS = {"w:tab": " ", "w:ptab": " ", "w:noBreakHyphen": "-"}
@@ -134,30 +135,34 @@ def read_markdown(path: str | Path) -> Iterator[str]:
 
 
 def read_subtitles(path: str | Path) -> Iterator[str]:
-    """The words of each subtitle of SRT, without tags.
+    """The words of each subtitle of SRT or WebVTT, without tags.
 
-    Raises `CorpusError` for words before the first times, and for a file without any.
+    Raises `CorpusError` for words before the first times of SRT, and for a file without any.
     """
     has_times, words, number = False, list[str](), ""
+    has_blocks = is_outside = suffix_of(path) == ".vtt"  # a header, notes and names of subtitles, each block ends blank
     for _, text in read_lines(path):
         if _TIMES.match(text):
+            is_outside = False
             words = words[:-1] if words and words[-1].strip() == number else words
             if has_times and (joined := _words(words)):
                 yield joined
             elif not has_times and any(map(str.strip, words)):
                 raise CorpusError("text before the first times; is it a subtitle file (SRT)?", file=path, line=1)
             has_times, words = True, []
-        else:
+        elif has_blocks and not text.strip():
+            is_outside = True
+        elif not is_outside:
             words.append(text)
-            number = text.strip() if text.strip().isdigit() else number
+            number = text.strip() if text.strip().isdigit() and not has_blocks else number
     if not has_times:
-        raise CorpusError("contains no times such as 00:00:01,000 --> 00:00:02,000; is it SRT?", file=path)
+        raise CorpusError("contains no times such as 00:00:01,000 --> 00:00:02,000; is it SRT or WebVTT?", file=path)
     if joined := _words(words):
         yield joined
 
 
 def _words(lines: list[str]) -> str:
-    return collapse(_TAGS.sub("", " ".join(lines))).strip()
+    return collapse(unescape(_TAGS.sub("", " ".join(lines)))).strip()
 
 
 def read_docx(path: str | Path) -> Iterator[str]:

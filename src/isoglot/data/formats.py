@@ -321,7 +321,7 @@ FORMATS = {
     "docx": Format((".docx",), texts=read_docx),
     "html": Format((".html", ".htm"), texts=read_html),
     "md": Format((".md",), texts=read_markdown),
-    "srt": Format((".srt",), texts=read_subtitles),
+    "srt": Format((".srt", ".vtt"), texts=read_subtitles),
 }
 SUFFIXES_READ = {suffix: name for name, form in FORMATS.items() for suffix in form.suffixes}
 SUFFIXES = {suffix: name for suffix, name in SUFFIXES_READ.items() if FORMATS[name].written}

@@ -161,7 +161,7 @@ def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, 
         is_id = name.lower() in _IDS and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1
         if is_id and re.search(r"[^\W\d_]", "".join(texts)):  # not one number in all languages
             problem = f"the column {name} would be {_IDS[name.lower()]}, and has ids such as {quote(cell, most=25)}"
-            raise CorpusError(f"{problem}; call it key, or leave it out", file=file, line=line)
+            raise CorpusError(f"{problem}; leave it out", file=file, line=line)
 
 
 def roles_in(names: Container[str]) -> tuple[str, str] | None:

@@ -68,7 +68,7 @@ def evaluate(
     device        for a model that is loaded by name
     output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
                   scores of the tasks before it are saved before the error is raised
-    seen          languages of the training data. They are marked in the page
+    seen          languages of the training data, which the page shows apart
     name          name of the model in tables; default: its own
     skip_missing  leave out tasks and languages whose data are missing (`Scores.missing` lists them); otherwise they are
                   an error

@@ -7,7 +7,7 @@
              translation, as `isoglot mine` writes them, with or without ids
 `*.csv`, `*.xlsx`  the same, always with a header
 `*.tmx`, `*.po`, `*.xlf`, `*.xliff`  translation memories
-`*.docx`, `*.html`, `*.md`, `*.srt`  documents, of each paragraph, heading, cell or subtitle
+`*.docx`, `*.html`, `*.md`, `*.srt`, `*.vtt`  documents, of each paragraph, heading, cell or subtitle
 `*.de-en`    two Moses files, unless a file has this name
 others       one sentence per line
 
@@ -27,7 +27,7 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
 from isoglot.core.numbers import finite
 from isoglot.data import formats
-from isoglot.data.groups import group_of, unzip
+from isoglot.data.groups import check_id, group_of, unzip
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_moses
@@ -102,6 +102,8 @@ def _of_row(row: Mapping[str, Any], path: str, line: int, codes: Sequence[str]) 
         group = group_of({name: value for name, value in row.items() if name not in _IDS}, codes)
     except CorpusError as error:
         raise CorpusError(str(error), file=path, line=line) from None
+    if line == 1:
+        _check_numbers(row, group.texts, path, line)
     yield name, _versions(group.texts, group.langs)
 
 
@@ -131,8 +133,10 @@ def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -
         raise CorpusError(f"has no column {missing[0]!r}; correct --columns", file=path, line=1)
     if not columns:  # which say what `id` is
         _check_id([*map(str.lower, names)], path, 1)
-    names = _header(names, path)
-    for number, cells in rows:
+    header, names = names, _header(names, path)
+    for place, (number, cells) in enumerate(rows):
+        if not place and not columns:
+            _check_numbers(dict(zip(header, cells, strict=True)), cells, path, number)
         row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.strip()}
         if "source" in names:
             if "source" in row and "target" in row:
@@ -172,6 +176,11 @@ def _check_id(names: Sequence[str], path: str, line: int) -> None:
     if "id" in names and any(len(name) == 2 and is_language(name) for name in names if name != "id"):
         problem = '"id" may be ids or Indonesian; call Indonesian ind, or beside ids write languages in three letters'
         raise CorpusError(f"{problem}, such as eng", file=path, line=line)
+
+
+def _check_numbers(row: Mapping[str, Any], texts: Sequence[str], path: str, line: int) -> None:
+    """Raise `CorpusError` where a column such as `No` would be a language and has numbers; `id` are ids here."""
+    check_id({name: cell for name, cell in row.items() if name.lower() != "id"}, texts, file=path, line=line)
 
 
 def _one(codes: Sequence[str], path: str) -> str:

@@ -113,7 +113,7 @@ def align(
 ) -> Alignments:
     """Align the sentences of two versions of one document, in order.
 
-    source      sentences, or a file: one sentence per line, a table, or a document (.docx, .html, .md, .srt)
+    source      sentences, or a file: one sentence per line, a table, or a document (.docx, .html, .md, .srt, .vtt)
     target      the other version
     model       a model or a model's name; None: the default model
     most        maximum number of sentences in one alignment, both sides together

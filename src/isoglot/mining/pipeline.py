@@ -179,8 +179,8 @@ def mine(
     """Find the pairs that translate each other on two sides, or the paraphrases on one.
 
     model        a model or a model's name; None with `vectors`
-    sources      sentences, or a file: one sentence per line, a table, or a document (.docx, .html, .md, .srt). Lists
-                 are mined in memory, files in bounded memory
+    sources      sentences, or a file: one sentence per line, a table, or a document (.docx, .html, .md, .srt, .vtt).
+                 Lists are mined in memory, files in bounded memory
     targets      the other side; None: pairs within the sources
     k            number of neighbours per sentence
     margin       margin of a pair: "ratio", "distance" or "absolute"

@@ -247,8 +247,8 @@ class Model(Backend):
 
         texts                 a string, a list, or any iterable, which is read once and never stored as a whole
         batch_size            maximum texts per chunk; None: as many as `batch_tokens` allows
-        batch_tokens          maximum tokens per batch, including padding; None: 512 on a CPU, tens of thousands
-                              elsewhere
+        batch_tokens          maximum tokens per batch, including padding; None: 512 on a CPU, 32,768 on an
+                              accelerator
         show_progress_bar     None: on a terminal or in a notebook, when the work is long
         normalize_embeddings  scale vectors to unit length; None: if the model was saved with a Normalize module. It
                               follows truncation; a zero vector stays zero

@@ -109,8 +109,8 @@ def page(
     """The page, an HTML document. The same results give the same bytes, by the same command on the same day.
 
     results     one model gives a report card; of several, the first is the base the others are compared with
-    seen        languages of the training data. In any code system: a subset is seen when all its languages are, English
-                counting as seen
+    seen        languages of the training data, which the page shows apart. In any code system: a subset is
+                seen when all its languages are, English counting as seen
     title       title of the page. None: the names of the models and the tasks
     comparison  tables of intervals and p-values that are on the page too
 

@@ -115,8 +115,9 @@ def neighbours(
                 the same kind of device, with the same result
     progress    called with (tiles done, tiles in total)
     device      None or "cpu": NumPy. An accelerator, such as "cuda"; "auto": one if PyTorch finds it. It needs up to 6
-                GB of its memory, and 12 · k bytes for each row of `x`. Ids are the same, ties included; scores differ
-                by the rounding of float32, and so may the order of rows whose scores differ by no more
+                GB of its memory, and 12 · k bytes for each row of `x`. Ids are the same; scores differ by the rounding
+                of float32, and so may the order of rows whose scores differ by no more, equal rows among them:
+                some of NumPy's libraries round their products apart
 
     Returns float32 scores and int64 ids, `(N, min(k, M))` forward and `(M, min(k, N))` backward. NumPy's own threads
     are limited meanwhile. Raises `ValueError` for shapes that do not fit, values that are not finite, and a budget too

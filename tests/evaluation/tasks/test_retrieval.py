@@ -11,7 +11,9 @@ from folders import numbered, tatoeba, write
 from search_loops import cosine
 
 from isoglot.core.errors import EvaluationError
+from isoglot.data.formats import DOCUMENTS, FORMATS
 from isoglot.data.groups import Group
+from isoglot.data.readers import READERS
 from isoglot.evaluation.base import Score, averages
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_14, XTREME_36, Retrieval, Tatoeba, read_groups
@@ -242,6 +244,12 @@ def test_languages_in_any_code_system(tmp_path, code):
     tatoeba(tmp_path, {code: numbered(code, 2) for code in ("cmn", "pes", "swh", "deu")})
     asked, _, subset = code.partition("=")
     assert Tatoeba().subsets(tmp_path, languages=[asked]) == (f"{subset}-eng",)
+
+
+def test_the_message_of_missing_data_lists_every_format_that_is_read():
+    formats = {name for name in FORMATS if name in READERS and name not in DOCUMENTS}
+    assert formats >= {"csv", "tmx"}
+    assert [name for name in formats if f".{name}" not in Retrieval.needs] == []
 
 
 def test_the_lists_are_those_of_the_papers():

@@ -21,7 +21,7 @@ from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_langua
 # Commands read files too, and have no such option.
 SKIPPING = " (a source of a recipe can also skip it: skip_empty = true)"
 # File extensions that are also language codes, but not meant as such.
-_ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "srt", "tmx", "tsv", "txt", "xml", "zip"}
+_ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "srt", "tmx", "tsv", "txt", "vtt", "xml", "zip"}
 
 
 def read_sentences(

@@ -294,8 +294,8 @@ class OfGroups(BaseTask):
     source: str = ""
     reads: ClassVar[tuple[str, ...]] = tuple(N_WAY[name].source for name in SOURCES)
     needs: ClassVar[str] = (
-        "groups of translations: retrieval.jsonl, .tsv or .tmx, or NTREX-128, FLORES-200, SIB-200, TICO-19 or Multi30k"
-        " as published"
+        "groups of translations: retrieval.jsonl, .tsv, .tmx and so on, or NTREX-128, FLORES-200, SIB-200, TICO-19 or "
+        "Multi30k as published"
     )
     name: ClassVar[str]
     reads_one_set: ClassVar[bool] = True  # that with the most of the languages

@@ -164,16 +164,17 @@ class Tatoeba(SetTask):
 class Retrieval(BaseTask):
     """Retrieval within groups, for each pair of languages that occur together.
 
-    Without `groups` they are read from the data: a file `.jsonl`, `.tsv` or `.tmx`, or a folder that contains one named
-    `retrieval`, or a folder `retrieval` of line-aligned files. Of a language that a group has twice, the first
-    sentence counts. Hard negatives are not searched. In the subset `kor-eng`, English is last, otherwise the order is
-    the alphabet's.
+    Without `groups` they are read from the data: what `needs` lists, or one such file of any name. Of a language that
+    a group has twice, the first sentence counts. Hard negatives are not searched. In the subset `kor-eng`, English is
+    last, otherwise the order is the alphabet's.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = tuple(
         dict.fromkeys(m for other in ("en", "yy") for one in MEASURES for m in one.metrics(other))
     )
-    needs: ClassVar[str] = "retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ of line-aligned files"
+    needs: ClassVar[str] = (
+        "retrieval.jsonl, .parquet, .tsv, .csv, .xlsx, .tmx, .po or .xliff, or a folder retrieval/ of aligned files"
+    )
     reads: ClassVar[tuple[str, ...]] = ()
     groups: tuple[Group, ...] | None = None
     name: str = "retrieval"

@@ -439,7 +439,7 @@ class Index:
             with suppress(IsoglotError), self.store.writing() as now:
                 self._storage.cut(now.vectors, now.rows)
             if isinstance(error, OutputError):
-                unchanged = f"the {self._view.files.rows:,} sentences of this index are unchanged"
+                unchanged = f"the {self._view.live.sum():,} sentences of this index are unchanged"
                 raise OutputError(f"{error}; {unchanged}") from error
             raise
         self._load()

@@ -133,7 +133,7 @@ def test_a_failed_write_leaves_no_note_beside_vectors_that_it_does_not_belong_to
     def fail(*_arguments, **_named):
         raise OSError("disk full")
 
-    monkeypatch.setattr(np, "save", fail)
+    monkeypatch.setattr(entity_vectors, "write_table", fail)
     with pytest.raises(OutputError, match=r"entity_vectors\.npy: .*disk full"):
         write_vectors(aligned, folder, source=folder / "vectors.txt")
     assert not (folder / "entity_vectors.json").exists()

@@ -252,6 +252,12 @@ def test_a_lock_is_held_again_by_its_thread_alone(tmp_path):
     assert tree(tmp_path) == {".a.lock": b"mine"}
 
 
+def test_a_lock_that_cannot_be_made_is_an_error_of_the_output(tmp_path):
+    for name in (tmp_path / ".lock", name_beside(tmp_path, "lock")):
+        with pytest.raises(OutputError, match=f"{tmp_path}: can't be written: no"), writing(tmp_path):
+            raise PermissionError(errno.EACCES, "no", str(name))
+
+
 def test_a_full_disk_names_the_path_and_keeps_the_old_file(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")

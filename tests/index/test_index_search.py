@@ -1,7 +1,10 @@
 """An index finds what brute force finds, grows in any pieces to the same files, and survives its writer's death."""
 
+import os
+import shutil
 import sqlite3
 from contextlib import closing, nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -314,6 +317,41 @@ def test_a_creation_that_was_cut_off_is_done_again(tmp_path):
         Index.open(tmp_path / "i")
     with make(tmp_path / "i") as index:
         assert len(index) == 50
+
+
+def test_a_folder_beside_which_nothing_can_be_written_gets_an_index(tmp_path, monkeypatch):
+    (tmp_path / "i").mkdir()
+    monkeypatch.setattr("os.access", lambda path, _mode: Path(path) != tmp_path)  # the lock is inside, as in a volume
+    with make(tmp_path / "i") as index:
+        assert len(index) == 50
+    assert sorted(path.name for path in (tmp_path / "i").iterdir()) == ["index.sqlite", "vectors.npy"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps a folder with open files")
+@pytest.mark.parametrize("what", ["removed", "moved", "of the same name elsewhere"])
+def test_an_index_leaves_the_one_that_replaced_it_alone(tmp_path, monkeypatch, what):
+    monkeypatch.chdir(tmp_path)
+    with make(Path("i"), 5, vectors=unit(5, seed=1)) as old:
+        if what == "removed":
+            shutil.rmtree("i")
+        elif what == "moved":
+            Path("i").rename("j")
+        else:
+            (tmp_path / "other").mkdir()
+            monkeypatch.chdir(tmp_path / "other")
+        make(Path("i"), kind="hnsw").close()
+        changes = (
+            lambda: old.add_vectors(sentences(1, 90), unit(1)),
+            lambda: old.delete("s1"),
+            lambda: old.restructure("hnsw"),
+            old.restructure,
+        )
+        for change in changes:
+            with pytest.raises(SearchError, match="i: was removed or replaced"):
+                change()
+        check(old, unit(5, seed=1), unit(2, seed=3), 5)
+    with Index.open("i") as new:
+        check(new, unit(50), unit(2, seed=3), 5)
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])

@@ -25,6 +25,7 @@ from isoglot.core.errors import CorpusError, EncoderError
 from isoglot.data.files import atomic_write, digest, first_bytes, read_lines, write_record
 from isoglot.data.readers.entities import TABLE, read_table
 from isoglot.data.vectors import open_table
+from isoglot.data.vectors import write_vectors as write_table
 
 VECTORS = "entity_vectors.npy"
 Table: TypeAlias = NDArray[np.float32]
@@ -89,7 +90,7 @@ def write_vectors(aligned: Aligned, folder: Path, *, source: Path) -> Path:
     note |= {"rows": len(aligned.ids), "dim": aligned.vectors.shape[1], "missing": aligned.missing}
     path.with_suffix(".json").unlink(missing_ok=True)  # so that there is never an old note next to new vectors
     with atomic_write(path, binary=True) as stream:
-        np.save(stream, aligned.vectors)
+        write_table(stream, aligned.vectors, (), form="npy")
     write_record(path.with_suffix(".json"), note)
     return path
 

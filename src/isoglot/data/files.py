@@ -48,7 +48,7 @@ _Value = TypeVar("_Value")
 _LONGEST = 200  # bytes of a name that leave room for an ending; file systems allow 255
 _CUT = 160
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
-_LOCK = ".lock"  # of `exclusive`, inside a folder
+LOCK = ".lock"  # of `exclusive`, inside a folder
 _OLD = "old"  # in a temporary folder: the folder that is being replaced
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _meters: list[Callable[[int], None]] = []  # of `meter`
@@ -246,12 +246,15 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def _concerns(name: str | bytes | int | None, path: Path) -> bool:
-    """Whether an error names `path`, a folder above it, or what `name_beside` makes or has in it; none: a stream."""
+    """Whether an error names `path`, a folder above it, its lock, or what `name_beside` makes or has in it; none: a
+    stream.
+    """
     if not isinstance(name, str | bytes):
         return True
     named = Path(os.fsdecode(name))
     targets = {path, path.absolute(), Path(os.path.realpath(path))}
-    return any(str(named).startswith(str(name_beside(one, ""))) or one.is_relative_to(named) for one in targets)
+    beside = any(str(named).startswith(str(name_beside(one, ""))) or one.is_relative_to(named) for one in targets)
+    return beside or named in {one / LOCK for one in targets}
 
 
 def remove_temporary(folder: Path, names: str) -> None:
@@ -299,7 +302,7 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
         target.parent.mkdir(parents=True, exist_ok=True)
         lock_path = name_beside(target, "lock")
         if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
-            lock_path = target / _LOCK
+            lock_path = target / LOCK
         if lock_path.is_dir() or (lock_path.is_file() and lock_path.stat().st_size):
             raise OutputError(f"{lock_path}: is not empty, so it is not a lock; move it away, or choose another output")
         lock = FileLock(lock_path, is_singleton=True)  # one for all uses, which it counts for each thread
@@ -448,7 +451,7 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
             content = mark.read_bytes() if mark.is_file() else None
             if is_ours := content == f"{kind}\n".encode():
                 remove_temporary_folders(files)
-            parts = {_LOCK: True, MARK: content is not None, _FILES: files.is_dir() and not files.is_symlink()}
+            parts = {LOCK: True, MARK: content is not None, _FILES: files.is_dir() and not files.is_symlink()}
             foreign = {path.name for path in folder.iterdir()} - {name for name, is_part in parts.items() if is_part}
             if not is_ours:
                 if content or foreign or parts[_FILES]:
@@ -476,7 +479,7 @@ def work_folder(folder: Path, kind: str, *, keep: bool, inputs: Iterable[str | P
 def list_files(folder: Path) -> list[str]:
     """Paths in a folder of files, and of links to folders, besides the lock of `exclusive`."""
     entries = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return sorted(path.relative_to(folder).as_posix() for path in entries if path != folder / _LOCK)
+    return sorted(path.relative_to(folder).as_posix() for path in entries if path != folder / LOCK)
 
 
 @contextmanager

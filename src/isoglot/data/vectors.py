@@ -105,9 +105,10 @@ def write_vectors(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str]
     JSON lines have the keys `text` and `vector`, rounded to 8 decimals; Parquet the columns `text` and `vector`, in
     float32. Raises `MissingExtraError` without pyarrow.
     """
+    # np.save loses the end of an array without an error where the disk is full, and needs a stream with a position.
     if form == "npy":
         np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(vectors))
-        for start in range(0, len(vectors), _ROWS):  # numpy's own writer needs a stream with a position, unlike a pipe
+        for start in range(0, len(vectors), _ROWS):
             stream.write(np.ascontiguousarray(vectors[start : start + _ROWS]).tobytes())
     elif form == "jsonl":
         for some, rows in _blocks(texts, vectors):

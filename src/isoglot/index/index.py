@@ -88,7 +88,8 @@ class Index:
     """Sentences and their unit vectors. Make one with `build`, open a saved one with `open`.
 
     Threads may share one. It can be used as a context manager. An open index has what others, objects or processes,
-    add to its folder from the next call on. Raises `SearchError` for a damaged or unsupported folder.
+    add to its folder from the next call on; one whose folder was removed or replaced keeps what it had, and to change
+    it is an error. Raises `SearchError` for a damaged or unsupported folder.
     """
 
     def __init__(self, store: Store, model: Model | str | Path | None = None, *, device: str = "auto") -> None:
@@ -439,7 +440,7 @@ class Index:
             with suppress(IsoglotError), self.store.writing() as now:
                 self._storage.cut(now.vectors, now.rows)
             if isinstance(error, OutputError):
-                unchanged = f"the {self._view.files.rows:,} sentences of this index are unchanged"
+                unchanged = f"the {self._view.live.sum():,} sentences of this index are unchanged"
                 raise OutputError(f"{error}; {unchanged}") from error
             raise
         self._load()

@@ -8,6 +8,7 @@ interrupted transaction, so after a writer was killed the next reader finds the 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 import threading
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.core.errors import OutputError, SearchError
+from isoglot.data.files import LOCK
 from isoglot.data.languages import UNKNOWN
 from isoglot.index.origin import Origin
 
@@ -123,6 +125,8 @@ class Store:
         self.lock = threading.RLock()
         self._is_writing = False
         with _explaining(path, "can't be opened ({error}); check its permissions"):
+            # Before the connection, so that a file that takes its place meanwhile is not mistaken for it.
+            self._opened = None if folder is None else path.stat()
             self._connection = connection or _connect(path)
         try:
             self._check_format(path)
@@ -142,7 +146,7 @@ class Store:
         path = folder / NAME
         folder.mkdir(parents=True, exist_ok=True)
         # A creation that was interrupted leaves a database without tables.
-        ours = (NAME, f"{NAME}-journal", f"{NAME}-wal", f"{NAME}-shm")
+        ours = (NAME, f"{NAME}-journal", f"{NAME}-wal", f"{NAME}-shm", LOCK)
         if _inspect(path)[1] or any(one.name not in ours for one in folder.iterdir()):
             raise SearchError(f"{folder}: is not empty; choose another folder")
         problem = "cannot be made ({error}); remove it, or choose another folder"
@@ -182,9 +186,17 @@ class Store:
             self._is_writing = True
             try:
                 with self._transaction("BEGIN IMMEDIATE"):
+                    self._check_place()
                     yield self._files()
             finally:
                 self._is_writing = False
+
+    def _check_place(self) -> None:
+        """Raise `SearchError` if the folder has another database now, whose vectors would be overwritten."""
+        with suppress(FileNotFoundError):
+            if self._opened is None or os.path.samestat(self._opened, self._path.stat()):
+                return
+        raise SearchError(f"{self.folder}: was removed or replaced since it was opened; open it again with Index.open")
 
     def add(self, sentences: Sequence[Sentence], contents: Sequence[int], first: int) -> None:
         """Add sentences as rows `first` and on, each with the content of its unit; inside `writing`."""

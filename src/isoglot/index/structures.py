@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from isoglot.core.errors import SearchError
 from isoglot.data.files import atomic_write, digest
+from isoglot.data.vectors import write_vectors
 from isoglot.index.store import Structure
 from isoglot.index.table import Rows, Table, Vectors
 from isoglot.search.faiss_index import candidates, create, faiss_module, train
@@ -153,7 +154,7 @@ def _write_parts(parts: Path, trained: Bytes, table: Table, first: int, coding: 
             records["cell"] = cells.view("<u8")[:, 0]
             records["row"], records["code"] = np.arange(stop - len(codes), stop), codes[:, -width:]
             with atomic_write(parts / f"{stop:015}.npy", binary=True) as stream:
-                np.save(stream, records[np.argsort(records["cell"], kind="stable")])
+                write_vectors(stream, records[np.argsort(records["cell"], kind="stable")], (), form="npy")
 
 
 def open_structure(path: Path, record: Structure, dim: int) -> Any:

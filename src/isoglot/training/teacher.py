@@ -26,7 +26,7 @@ from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, matches
 from isoglot.data.store import BLOCK, Rows, VectorStore
 from isoglot.data.table import Array, GroupTable
-from isoglot.data.vectors import open_array
+from isoglot.data.vectors import open_array, write_vectors
 from isoglot.encoders import load
 from isoglot.encoders.settings import OpenedSettings
 from isoglot.evaluation.base import Encode
@@ -90,7 +90,7 @@ def _compute(encode: Encode, corpus: Corpus, pivot: str, folder: Path, progress:
         rows.extend(store.encode(encode, block).tolist())
         progress(len(store), None)
     with atomic_write(folder / "rows.npy", binary=True) as stream:
-        np.save(stream, np.frombuffer(rows, np.int64))
+        write_vectors(stream, np.frombuffer(rows, np.int64), (), form="npy")
 
 
 def _in_order(corpus: Corpus, pivot: str) -> Iterator[str]:

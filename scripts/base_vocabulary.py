@@ -5,8 +5,10 @@
 The worth of a piece is its greatest share of the pieces of any language in the text of DATA (training text, also of
 sets whose terms do not allow shipping weights: it is only counted), plus its share in the text that the tokenizer was
 trained on, as its scores have it. Pieces of scripts that few languages share, or whose languages have little text, are
-worth more, since nothing replaces them. Pieces of one letter are kept and come first, so nothing becomes unknown. Where
-the model is packed, the first rows of its word table get more bits than the others (scripts/models.py).
+worth more, since nothing replaces them. Pieces of one letter are kept and come first, so nothing becomes unknown.
+Pieces of five scripts are kept, too: their languages have little text, and much Burmese is written in Zawgyi, another
+order of its letters, which no text of DATA is in. Where the model is packed, the first rows of its word table get more
+bits than the others (scripts/models.py).
 
 The report has the pieces per word of each language before and after.
 """
@@ -40,6 +42,7 @@ COMMON = {"LATIN", "CYRILLIC", "CJK", "HANGUL", "HIRAGANA", "KATAKANA", ""}
 WIDE = {"GREEK", "HEBREW", "THAI", "ARABIC", "DEVANAGARI"}
 WORTH = {**dict.fromkeys(COMMON, 1.0), **dict.fromkeys(WIDE, 1.5)}  # of a script; 3 of any other
 PRIOR = 30.0  # the tokenizer's share of a piece counts as that in one language of so many
+KEPT = ("MYANMAR", "KHMER", "LAO", "TIBETAN", "ETHIOPIC")  # scripts whose pieces are kept
 LITTLE = 20_000  # pieces of a language below which a piece that is there once tells little
 SAMPLE = 2_000  # sentences of a language in the report
 
@@ -79,7 +82,7 @@ def worths(counts: dict[str, NDArray[np.int64]], vocabulary: list[tuple[str, flo
 
 
 def order(encoder: isoglot.Encoder, data: Path, beside: Path) -> tuple[list[int], Samples]:
-    """The ids of the pieces that occur, those worth most first, and the first sentences of each language."""
+    """The ids of the pieces that are kept, those worth most first, and the first sentences of each language."""
     tokenizer = encoder.tokenizer.backend_tokenizer
     vocabulary: list[tuple[str, float]] = json.loads(tokenizer.to_str())["model"]["vocab"]
     counts: dict[str, NDArray[np.int64]] = defaultdict(lambda: np.zeros(len(vocabulary), np.int64))
@@ -101,7 +104,8 @@ def order(encoder: isoglot.Encoder, data: Path, beside: Path) -> tuple[list[int]
     worth = worths(counts, vocabulary)
     single = np.array([len(piece.replace("▁", "")) <= 1 for piece, _ in vocabulary])
     worth[single] = np.inf
-    occurs = single | (np.sum([*counts.values()], axis=0) > 0)
+    kept = np.array([any(unicodedata.name(letter, "").startswith(KEPT) for letter in piece) for piece, _ in vocabulary])
+    occurs = single | kept | (np.sum([*counts.values()], axis=0) > 0)
     return [piece for piece in np.argsort(-worth, kind="stable").tolist() if occurs[piece]], samples
 
 

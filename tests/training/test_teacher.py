@@ -186,7 +186,7 @@ def test_a_killed_computation_goes_on(project, monkeypatch, moment):
 
     with monkeypatch.context() as patch:
         if moment == "before the rows":
-            patch.setattr(teacher.np, "save", killed)
+            patch.setattr(teacher, "write_vectors", killed)
         elif moment == "before the vectors":
             patch.setattr(engine, "encode", killed)
         else:

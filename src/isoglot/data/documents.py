@@ -140,7 +140,7 @@ def read_subtitles(path: str | Path) -> Iterator[str]:
     Raises `CorpusError` for words before the first times of SRT, and for a file without any.
     """
     has_times, words, number = False, list[str](), ""
-    has_blocks = is_outside = suffix_of(path) == ".vtt"  # a header, notes and names of subtitles, each block ends blank
+    has_blocks = is_outside = suffix_of(path) == ".vtt"  # blocks end with a blank line; some have no subtitle
     for _, text in read_lines(path):
         if _TIMES.match(text):
             is_outside = False

@@ -246,9 +246,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def _concerns(name: str | bytes | int | None, path: Path) -> bool:
-    """Whether an error names `path`, a folder above it, its lock, or what `name_beside` makes or has in it; none: a
-    stream.
-    """
+    """Whether an error names `path`, its lock, a folder above it, or what `name_beside` makes; none: a stream."""
     if not isinstance(name, str | bytes):
         return True
     named = Path(os.fsdecode(name))

@@ -30,8 +30,8 @@ class Objective(nn.Module):
     `kernel.pick` and `data.batch.send` bring them over. An objective's whole numbers stay on the host too.
 
     `copies` is how many encoders' vectors stand side by side in a row: 2 for an objective over twins. `follows` is
-    whether it reads the encoder's weights, for a moving average of them. `ordered` is whether slot 0 has a part of its
-    own: `isoglot.train` keeps the order of its rows, and a recipe needs `anchor = "first"`, or a teacher that it reads.
+    whether it reads the encoder's weights, for a moving average of them. `ordered` is whether slot 0 has another role:
+    `isoglot.train` keeps the order of its rows, and a recipe needs `anchor = "first"`, or a teacher that it reads.
     `reads` are the labels, teachers' vectors and `hard_negatives` that it uses; others are warned of.
     """
 

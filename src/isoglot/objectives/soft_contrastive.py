@@ -46,6 +46,8 @@ class SoftContrastive(Objective):
     that a given `priority` has no place for.
     """
 
+    reads: tuple[str, ...] = ("teacher",)
+
     def __init__(
         self,
         *,
@@ -60,7 +62,7 @@ class SoftContrastive(Objective):
     ) -> None:
         super().__init__()
         self.labels, self.value = labels, value
-        self.reads = () if labels == "hard" else ("teacher",)
+        self.reads = () if labels == "hard" else self.reads
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.weights = WEIGHTS.get(tcm, (tcm_lambda, 1.0))
         self.places = places(priority, languages) if labels == "priority" else ()

@@ -311,8 +311,8 @@ def _warn_of_dev_rows(recipe: Recipe, groups: Sequence[Group]) -> None:
     tasks = [evaluation.held for evaluation in recipe.evaluation]
     rows = [row for task in tasks if isinstance(task, Retrieval) for row in task.groups or ()]
     sentences = {normalise(text) for row in rows for text in row.texts}
-    known = sentences.intersection(normalise(text) for group in groups for text in group.texts if sentences)
-    if (number := sum(known.issuperset(map(normalise, row.texts)) for row in rows)) and ranks.is_first():
+    repeated = sentences.intersection(normalise(text) for group in (groups if rows else ()) for text in group.texts)
+    if (number := sum(repeated.issuperset(map(normalise, row.texts)) for row in rows)) and ranks.is_first():
         problem = f"{number:,} of {len(rows):,} rows of dev are also in data, so its score is too high"
         logging.getLogger("isoglot").warning("warning: %s; remove them from one of the two", problem)
 

@@ -12,6 +12,7 @@ making the files in OUTPUT that its recipes read and that no data set holds:
     wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
     joined/tatoeba.jsonl              the pairs of Tatoeba joined into groups, those of at least four languages
     joined/english.jsonl              the same in the languages KEPT, those of at least four with English among them
+    joined/<pair>.jsonl               the same in two languages, the first sentence of each
 
 Those of Wikipedia need `pip install "isoglot[wikipedia]"`.
 """
@@ -26,7 +27,8 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import territories
@@ -93,12 +95,23 @@ def prepare(design: Design, data: Path, output: Path) -> None:
             write_jsonl(
                 output / path, (group for group in groups if len(langs := set(group.langs)) >= 4 and "eng" in langs)
             )
+        elif path.parts[0] == "joined":
+            write_jsonl(output / path, pair_languages(join_tatoeba(data), *path.stem.split("-")))
 
 
-def join_tatoeba(data: Path) -> Iterator[Group]:
+@cache
+def join_tatoeba(data: Path) -> list[Group]:
     """The groups that the pairs of Tatoeba make where they share sentences."""
     pairs = [*read_folder(data / TATOEBA, sets="*", skip_empty=True), *read_jsonl(data / MORE_TATOEBA)]
-    return join(pairs, largest=64, counts=Counter())
+    return [*join(pairs, largest=64, counts=Counter())]
+
+
+def pair_languages(groups: Iterable[Group], first: str, second: str) -> Iterator[Group]:
+    """The first sentence in each of two languages, of the groups that have both."""
+    for group in groups:
+        if first in group.langs and second in group.langs:
+            texts = (group.texts[group.langs.index(first)], group.texts[group.langs.index(second)])
+            yield Group(texts, (first, second), key=group.key)
 
 
 def mine_negatives(data: Path, path: Path) -> None:

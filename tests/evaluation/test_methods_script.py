@@ -1,4 +1,4 @@
-"""scripts/methods.py: an interrupted split of the sentences with links is made again."""
+"""scripts/methods.py: the files that it makes, and a split of the sentences with links that was interrupted."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 
 from conftest import load_script
 from isoglot.core.errors import CorpusError
+from isoglot.data.groups import Group
 from isoglot.data.readers.entities import SENTENCES
 from isoglot.training.sweep import parse_design
 
@@ -38,3 +39,11 @@ def test_sentences_without_their_test_are_an_error(script, tmp_path):
     (tmp_path / "wikipedia" / SENTENCES).touch()
     with pytest.raises(CorpusError, match="no test sentences"):
         script.prepare(design("wikipedia-test"), tmp_path / "data", tmp_path)
+
+
+def test_pairs_have_the_first_sentence_of_each_language(script):
+    groups = [
+        Group(("a", "b", "c", "d"), ("rus", "fra", "eng", "fra"), key="1"),
+        Group(("e", "f"), ("fra", "eng"), key="2"),
+    ]
+    assert [*script.pair_languages(groups, "fra", "rus")] == [Group(("b", "a"), ("fra", "rus"), key="1")]

@@ -134,7 +134,10 @@ def compare(
         read_record(output / "compare.json", ("systems", "tables"))
     tables = [output / f"compare.{kind}" for kind in ("md", "tex", "json")] if output is not None else []
     check_outputs(*tables, page, inputs=inputs)
+    if as_json and examples:
+        raise EvaluationError("--examples prints tables, not JSON; remove --json or --examples")
     comparison = compare(*(path for _, path in named), names=[name for name, _ in named], **settings)
+    shown = _find_examples(comparison, settings.get("tasks", []), examples, data) if examples else ()
     if as_json:
         show_json(comparison.to_dict())
     else:
@@ -142,7 +145,7 @@ def compare(
             show_grid(grid)
             typer.echo()
         typer.echo(wrap(comparison.method))
-        for grid in _find_examples(comparison, settings.get("tasks", []), examples, data) if examples else ():
+        for grid in shown:
             show_grid(grid)
     for line in comparison.left_out:
         say(f"skipped: {line}")

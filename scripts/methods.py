@@ -12,7 +12,7 @@ making the files in OUTPUT that its recipes read and that no data set holds:
     wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
     joined/tatoeba.jsonl              the pairs of Tatoeba joined into groups, those of at least four languages
     joined/english.jsonl              the same in the languages KEPT, those of at least four with English among them
-    joined/<pair>.jsonl               the same in two languages, the first sentence of each
+    joined/<pair>.jsonl               of the groups that have two languages, the first sentence in each
 
 Those of Wikipedia need `pip install "isoglot[wikipedia]"`.
 """

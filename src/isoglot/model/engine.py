@@ -9,9 +9,10 @@ the same places, so a resumed encoding equals an uninterrupted one byte for byte
 
 A thread computes a whole chunk. If all threads shared each matmul, they would wait for each other some hundred times
 per chunk: on two cores that was 17 to 40 % slower. Worker processes have one thread each; the parent reads, tokenises
-and packs, a worker receives the token ids of a chunk and returns its rows. Chunks and rows do not depend on the number
-of threads or workers. Workers are spawned, not forked, because threads do not survive a fork; a script that uses them
-therefore needs the usual `if __name__ == "__main__":`.
+and packs, a worker receives the token ids of a chunk and returns its rows. Chunks do not depend on the number of
+threads or workers, nor do the rows, with one exception: all threads share the only chunk of a few texts, which no other
+one would occupy, and torch rounds differently then. Workers are spawned, not forked, because threads do not survive a
+fork; a script that uses them therefore needs the usual `if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
@@ -296,7 +297,7 @@ def compute_window(
 def cut_small_windows(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
     """As `pack`, but a small window is cut into several chunks: they need less padding and occupy more threads.
 
-    Their number does not depend on that of the threads, processes or ranks, and so the vectors do not either.
+    Their number does not depend on that of the threads, processes or ranks.
     """
     return pack(lengths, min(budget, max(LEAST_TOKENS, int(lengths.sum()) // _PARTS)), most=most)
 

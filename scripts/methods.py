@@ -11,6 +11,7 @@ making the files in OUTPUT that its recipes read and that no data set holds:
     wikipedia/entity_vectors.npy      a model's vectors of the names of these territories
     wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
     joined/tatoeba.jsonl              the pairs of Tatoeba joined into groups, those of at least four languages
+    joined/eight.jsonl                those of at least eight
     joined/english.jsonl              the same in the languages KEPT, those of at least four with English among them
     joined/<pair>.jsonl               of the groups that have two languages, the first sentence in each
 
@@ -58,6 +59,7 @@ DUMPS = (
     "wiki-xml-samples/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
 )
 LARGEST = "wiki-xml-7lang/viwiki-truncated-100k.xml.xz"
+LEAST = {"tatoeba": 4, "eight": 8}  # languages of a group in joined/<name>.jsonl
 TITLES = "titles.tsv"
 TATOEBA, MORE_TATOEBA = "opus-tatoeba-v2021-08-07", "tatoeba-pairs/pairs.jsonl.xz"
 KEPT = ("eng", "ara", "cmn", "deu", "fin", "fra", "hin", "ind", "ita", "jpn", "nld", "pol", "rus", "spa", "swh", "tur")
@@ -88,8 +90,9 @@ def prepare(design: Design, data: Path, output: Path) -> None:
         elif str(path) == "wikipedia2vec/entity_vectors.npy":
             print("training Wikipedia2Vec", file=sys.stderr, flush=True)
             train_entities(data, output / path.parent, output)
-        elif str(path) == "joined/tatoeba.jsonl":
-            write_jsonl(output / path, (group for group in join_tatoeba(data) if len(set(group.langs)) >= 4))
+        elif path.parts[0] == "joined" and path.stem in LEAST:
+            least = LEAST[path.stem]
+            write_jsonl(output / path, (group for group in join_tatoeba(data) if len(set(group.langs)) >= least))
         elif str(path) == "joined/english.jsonl":
             groups = select_languages(join_tatoeba(data), KEPT, counts=Counter())
             write_jsonl(

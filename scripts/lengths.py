@@ -41,7 +41,7 @@ def draw(folders: list[Path], differences: list[tuple[str, str]], output: Path) 
     with canvas(2 * WIDTH, 3.4) as figure:
         left, right = figure.subplots(1, 2)
         for place, (arm, curve) in enumerate(longest.items()):
-            style = {"color": COLOURS[place], "marker": MARKERS[place], "capsize": 3}
+            style = {**look(place), "capsize": 3}
             left.errorbar(*points(curve), label=arm, **style)
             ends = {max(one[arm]): one[arm][max(one[arm])] for one in shorter if arm in one}
             if ends:
@@ -51,8 +51,8 @@ def draw(folders: list[Path], differences: list[tuple[str, str]], output: Path) 
                 step: [one - other for one, other in zip(scores, longest[control][step], strict=True)]
                 for step, scores in longest[arm].items()
             }
-            style = {"color": COLOURS[place + len(longest)], "marker": MARKERS[place + len(longest)]}
-            right.errorbar(*points(changes), capsize=3, label=f"{arm} − {control}", **style)
+            style = {**look(place + len(longest)), "capsize": 3}
+            right.errorbar(*points(changes), label=f"{arm} − {control}", **style)
         right.axhline(0, color="#555555", linewidth=0.8)
         for axes, words in ((left, "dev, % found"), (right, "difference, points")):
             axes.set_xlabel("steps")
@@ -61,6 +61,11 @@ def draw(folders: list[Path], differences: list[tuple[str, str]], output: Path) 
             axes.legend(frameon=False, fontsize=7.5)
         figure.tight_layout(pad=0.6)
         save(figure, output)
+
+
+def look(line: int) -> dict[str, str]:
+    """Colour and marker of a line of both panels; of more lines than there are markers, those of an earlier one."""
+    return {"color": COLOURS[line % len(COLOURS)], "marker": MARKERS[line % len(MARKERS)]}
 
 
 def points(curve: Curve) -> tuple[list[int], list[float], list[float]]:

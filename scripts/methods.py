@@ -8,7 +8,9 @@ making the files in OUTPUT that its recipes read and that no data set holds:
     negatives/<pair>.jsonl            hard negatives, mined
     wikipedia/, wikipedia-test/       sentences with links to territories, from the sample dumps in DATA; of one page in
                                       five the test has all
+    wikipedia-more/, wikipedia-more-test/  the same with links to territories, languages, and what emoji show
     wikipedia/entity_vectors.npy      a model's vectors of the names of these territories
+    wikipedia-pages/entity_vectors.npy  its vectors of the first sentences of their pages, as far as the dumps have them
     wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
     joined/tatoeba.jsonl              the pairs of Tatoeba joined into groups, those of at least four languages
     joined/eight.jsonl                those of at least eight
@@ -32,25 +34,29 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 import territories
 from isoglot import load
 from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.core.toml import tomllib
-from isoglot.data.entity_vectors import align, write_vectors
+from isoglot.data.entity_vectors import Aligned, align, write_vectors
 from isoglot.data.files import BUNDLED, atomic_write, read_lines
 from isoglot.data.filters import select_languages
 from isoglot.data.groups import Group
 from isoglot.data.join import join
 from isoglot.data.readers.aligned import read_folder
-from isoglot.data.readers.entities import SENTENCES, TABLE
+from isoglot.data.readers.entities import SENTENCES, TABLE, read_table
 from isoglot.data.readers.jsonl import read_jsonl, write_jsonl
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
 from isoglot.training import recipe as recipes
 from isoglot.training.record import inputs_of
 from isoglot.training.sweep import Design, read_design, sweep
-from isoglot.wikipedia import Choice, Sources, build, entity_training
-from isoglot.wikipedia.entities import read_titles
+from isoglot.wikipedia import Choice, Limits, Sources, build, entity_training
+from isoglot.wikipedia.dump import open_dump, pages
+from isoglot.wikipedia.entities import read_titles, title_rows
 from isoglot.wikipedia.entity_training import encode_names
+from isoglot.wikipedia.wikitext import Paragraph, fault, is_table, read, split
 
 DESIGNS = Path(__file__).with_suffix(".toml")
 DUMPS = (
@@ -58,9 +64,14 @@ DUMPS = (
     "wiki-it-sample/it/small-dump.xml.gz",
     "wiki-xml-samples/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
 )
+TERRITORIES = "main/*/territories.json"
 LARGEST = "wiki-xml-7lang/viwiki-truncated-100k.xml.xz"
 LEAST = {"tatoeba": 4, "eight": 8}  # languages of a group in joined/<name>.jsonl
-TITLES = "titles.tsv"
+LEAST_LINKS = {"wikipedia": 10, "wikipedia-more": 1}  # of an entity, exclusive
+USERS = {  # each folder of sentences with links, and the folders that cannot be made without it
+    "wikipedia": ("wikipedia", "wikipedia-test", "wikipedia-pages", "wikipedia2vec"),
+    "wikipedia-more": ("wikipedia-more", "wikipedia-more-test"),
+}
 TATOEBA, MORE_TATOEBA = "opus-tatoeba-v2021-08-07", "tatoeba-pairs/pairs.jsonl.xz"
 KEPT = ("eng", "ara", "cmn", "deu", "fin", "fra", "hin", "ind", "ita", "jpn", "nld", "pol", "rus", "spa", "swh", "tur")
 
@@ -74,32 +85,41 @@ def prepare(design: Design, data: Path, output: Path) -> None:
     named |= {path for one in loaded for path in inputs_of(one.model_copy(update={"folder": output, "data": data}))}
     missing = sorted(path for path in named if path.is_relative_to(output) and not path.exists())
     wanted = [path.relative_to(output) for path in missing]
-    train, test = output / "wikipedia" / SENTENCES, output / "wikipedia-test" / SENTENCES
-    if any(path.parts[0].startswith("wikipedia") for path in wanted) and not (train.exists() and test.exists()):
-        if train.exists():
-            raise CorpusError("has no test sentences beside it; remove it, and it is made again", file=train)
-        print("reading sentences with links from the dumps of Wikipedia", file=sys.stderr, flush=True)
-        link_sentences(data, output)
+    for name, users in USERS.items():
+        train, test = output / name / SENTENCES, output / f"{name}-test" / SENTENCES
+        if any(path.parts[0] in users for path in wanted) and not (train.exists() and test.exists()):
+            if train.exists():
+                raise CorpusError("has no test sentences beside it; remove it, and it is made again", file=train)
+            print("reading sentences with links from the dumps of Wikipedia", file=sys.stderr, flush=True)
+            link_sentences(data, output, name)
     for path in wanted:
-        if path.parts[0] == "negatives":
-            print(f"mining hard negatives of {path.stem}", file=sys.stderr, flush=True)
-            mine_negatives(data, output / path)
-        elif str(path) == "wikipedia/entity_vectors.npy":
-            folder = output / path.parent
-            write_vectors(encode_names(load("multilingual-e5-small").encode, folder), folder, source=Path("names"))
-        elif str(path) == "wikipedia2vec/entity_vectors.npy":
-            print("training Wikipedia2Vec", file=sys.stderr, flush=True)
-            train_entities(data, output / path.parent, output)
-        elif path.parts[0] == "joined" and path.stem in LEAST:
-            least = LEAST[path.stem]
-            write_jsonl(output / path, (group for group in join_tatoeba(data) if len(set(group.langs)) >= least))
-        elif str(path) == "joined/english.jsonl":
-            groups = select_languages(join_tatoeba(data), KEPT, counts=Counter())
-            write_jsonl(
-                output / path, (group for group in groups if len(langs := set(group.langs)) >= 4 and "eng" in langs)
-            )
-        elif path.parts[0] == "joined":
-            write_jsonl(output / path, pair_languages(join_tatoeba(data), *path.stem.split("-")))
+        make(path, data, output)
+
+
+def make(path: Path, data: Path, output: Path) -> None:
+    """Make output/PATH."""
+    if path.parts[0] == "negatives":
+        print(f"mining hard negatives of {path.stem}", file=sys.stderr, flush=True)
+        mine_negatives(data, output / path)
+    elif str(path) == "wikipedia/entity_vectors.npy":
+        folder = output / path.parent
+        write_vectors(encode_names(load("multilingual-e5-small").encode, folder), folder, source=Path("names"))
+    elif str(path) == "wikipedia-pages/entity_vectors.npy":
+        print("reading the first sentences of pages", file=sys.stderr, flush=True)
+        encode_pages(data, output / path.parent, output)
+    elif str(path) == "wikipedia2vec/entity_vectors.npy":
+        print("training Wikipedia2Vec", file=sys.stderr, flush=True)
+        train_entities(data, output / path.parent, output)
+    elif path.parts[0] == "joined" and path.stem in LEAST:
+        least = LEAST[path.stem]
+        write_jsonl(output / path, (group for group in join_tatoeba(data) if len(set(group.langs)) >= least))
+    elif str(path) == "joined/english.jsonl":
+        groups = select_languages(join_tatoeba(data), KEPT, counts=Counter())
+        write_jsonl(
+            output / path, (group for group in groups if len(langs := set(group.langs)) >= 4 and "eng" in langs)
+        )
+    elif path.parts[0] == "joined":
+        write_jsonl(output / path, pair_languages(join_tatoeba(data), *path.stem.split("-")))
 
 
 @cache
@@ -124,39 +144,90 @@ def mine_negatives(data: Path, path: Path) -> None:
     write_jsonl(path, add_hard_negatives("use-multilingual-v3", groups, count=3))
 
 
-def link_sentences(data: Path, output: Path) -> None:
-    """Write output/wikipedia: sentences of nine Wikipedias that link a territory, by CLDR's names."""
-    for name in (*DUMPS, "cldr-names"):
-        if not (data / name).exists():
-            raise CorpusError("not found; EASE's tables need it, see `isoglot data list`", file=data / name)
-    rows = sorted(
-        {row for path in (data / "cldr-names").glob("main/*/territories.json") for row in territories.names(path)}
-    )
+def link_sentences(data: Path, output: Path, name: str) -> None:
+    """Write output/NAME: sentences of nine Wikipedias that link an entity which CLDR has a name of."""
+    for source in (*DUMPS, "cldr-names", "cldr-annotations"):
+        if not (data / source).exists():
+            raise CorpusError("not found; EASE's tables need it, see `isoglot data list`", file=data / source)
+    rows = list(name_rows(data, more=name == "wikipedia-more"))
     output.mkdir(parents=True, exist_ok=True)
-    with atomic_write(output / TITLES) as file:
-        file.writelines("\t".join(row) + "\n" for row in rows)
-    with atomic_write(output / "types.tsv") as file:
-        file.writelines(f"{code}\tterritory\n" for code in sorted({row[2] for row in rows}))
-    sources = Sources(tuple(str(data / name) for name in DUMPS), titles=output / TITLES, types=output / "types.tsv")
+    titles, types = output / f"{name}-titles.tsv", output / f"{name}-types.tsv"
+    with atomic_write(titles) as file:
+        file.writelines("\t".join(row[:3]) + "\n" for row in rows)
+    with atomic_write(types) as file:
+        file.writelines(f"{code}\t{kind}\n" for code, kind in sorted({row[2:] for row in rows}))
+    sources = Sources(tuple(str(data / dump) for dump in DUMPS), titles=titles, types=types)
     with tempfile.TemporaryDirectory(dir=output) as temporary:
         whole = Path(temporary) / "wikipedia"
-        build(sources, whole, choice=Choice(all_pages=True), workers=os.cpu_count() or 1)
-        hold_out(whole, output)
+        build(sources, whole, choice=Choice(min_links=LEAST_LINKS[name], all_pages=True), workers=os.cpu_count() or 1)
+        hold_out(whole, output / name)
+
+
+def name_rows(data: Path, *, more: bool) -> Iterator[tuple[str, str, str, str]]:
+    """Language, name, id and kind of each entity that CLDR has a name of: territories, and `more`.
+
+    Where two have the same name the first has it.
+    """
+    for row in sorted({row for path in (data / "cldr-names").glob(TERRITORIES) for row in territories.names(path)}):
+        yield *row, "territory"
+    if not more:
+        return
+    for path in sorted((data / "cldr-names").glob("main/*/languages.json")):
+        locale = path.parent.name
+        names = json.loads(path.read_text(encoding="utf-8"))["main"][locale]["localeDisplayNames"]["languages"]
+        for key, name in names.items():
+            code = key.partition("-alt-")[0]
+            if name != code:
+                yield locale.partition("-")[0], " ".join(name.split()), f"language-{code}", "language"
+    for number, group in enumerate(read_jsonl(data / "cldr-annotations/groups.jsonl.xz", on_unknown_language="skip")):
+        for text, lang in zip(group.texts, group.langs, strict=True):
+            yield lang, " ".join(text.split()), f"emoji-{number}", "emoji"
 
 
 def hold_out(whole: Path, output: Path) -> None:
-    """Write the sentences of one page in five to output/wikipedia-test, then the others to output/wikipedia."""
+    """Write the sentences of one page in five to `output` with -test after its name, then the others to `output`."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     for _, line in read_lines(whole / SENTENCES):
         item = json.loads(line)
         page = hashlib.blake2b(f"{item['lang']} {item['page']}".encode(), digest_size=8).digest()
         parts[page[0] % 5 == 0].append(line)
-    for test, name in ((True, "wikipedia-test"), (False, "wikipedia")):
-        folder = output / name
+    for test, folder in ((True, output.with_name(f"{output.name}-test")), (False, output)):
         folder.mkdir(exist_ok=True)
         shutil.copy(whole / TABLE, folder)
         with atomic_write(folder / SENTENCES) as file:
             file.writelines(f"{line}\n" for line in parts[test])
+
+
+def encode_pages(data: Path, folder: Path, output: Path) -> None:
+    """Write vectors of the first sentence of each entity's page: the mean over the Wikipedias that have the page."""
+    folder.mkdir(exist_ok=True)
+    shutil.copy(output / "wikipedia" / TABLE, folder / TABLE)
+    ids = tuple(name for name, _, _ in read_table(folder / TABLE))
+    found: dict[str, list[str]] = {name: [] for name in ids}
+    for dump in (open_dump(str(data / name)) for name in DUMPS):
+        rows = title_rows(output / "wikipedia-titles.tsv", {dump.names.wiki: dump.names})
+        entities = {title: row.id for row in rows if row.id in found for title in row.titles.values()}
+        for page in pages(dump, lambda _: None):
+            if page.title in entities and page.redirect is None and page.namespace == 0:
+                paragraphs, _ = read(page.text, dump.names)
+                found[entities[page.title]] += first_sentence(paragraphs, dump.names.wiki)
+    encode = load("multilingual-e5-small").encode
+    vectors = [np.mean(encode(found[name]), axis=0) if found[name] else None for name in ids]
+    width = next(len(vector) for vector in vectors if vector is not None)
+    table = np.array([np.full(width, np.nan) if vector is None else vector for vector in vectors], np.float32)
+    aligned = Aligned(table, ids)
+    print(f"{len(aligned.missing)} of {len(ids)} entities have no page", file=sys.stderr)
+    write_vectors(aligned, folder, source=Path("pages"))
+
+
+def first_sentence(paragraphs: Iterable[Paragraph], wiki: str) -> list[str]:
+    """The first sentence of a page that has nothing wrong with it, or none."""
+    for paragraph in paragraphs:
+        if not is_table(paragraph):
+            for text, links in split(paragraph, wiki):
+                if fault(text, links, Limits()) is None:
+                    return [text]
+    return []
 
 
 def train_entities(data: Path, folder: Path, output: Path) -> None:
@@ -168,7 +239,7 @@ def train_entities(data: Path, folder: Path, output: Path) -> None:
     model = folder / entity_training.MODEL
     code = entity_training.train([str(data / LARGEST)], model, entity_training.Training(dim=256))
     shutil.copy(output / "wikipedia" / TABLE, folder / TABLE)  # the rows that the vectors belong to
-    aligned = align(model, folder, titles=read_titles(output / TITLES, code), allow_pickle=True)
+    aligned = align(model, folder, titles=read_titles(output / "wikipedia-titles.tsv", code), allow_pickle=True)
     print(f"{len(aligned.missing)} of {len(aligned.ids)} entities have no vector", file=sys.stderr)
     write_vectors(aligned, folder, source=model)
 

@@ -1,5 +1,6 @@
 """scripts/methods.py: the files that it makes, and a split of the sentences with links that was interrupted."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from conftest import load_script
 from isoglot.core.errors import CorpusError
 from isoglot.data.groups import Group
 from isoglot.data.readers.entities import SENTENCES
+from isoglot.data.readers.jsonl import write_jsonl
 from isoglot.training.sweep import parse_design
+from isoglot.wikipedia.wikitext import Paragraph
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def test_an_interrupted_split_is_made_again(script, monkeypatch, tmp_path, done)
     calls = []
     monkeypatch.setattr(script, "link_sentences", lambda *arguments: calls.append(arguments))
     script.prepare(design("wikipedia"), tmp_path / "data", tmp_path)
-    assert calls == [(tmp_path / "data", tmp_path)]
+    assert calls == [(tmp_path / "data", tmp_path, "wikipedia")]
 
 
 def test_sentences_without_their_test_are_an_error(script, tmp_path):
@@ -47,3 +50,32 @@ def test_pairs_have_the_first_sentence_of_each_language(script):
         Group(("e", "f"), ("fra", "eng"), key="2"),
     ]
     assert [*script.pair_languages(groups, "fra", "rus")] == [Group(("b", "a"), ("fra", "rus"), key="1")]
+
+
+def test_names_of_more_entities_come_after_those_of_territories(script, tmp_path):
+    for locale, kind, names in (
+        ("it", "territories", {"IT": "Italia", "EU": "Unione europea"}),
+        ("it", "languages", {"it": "italiano", "it-alt-menu": "lingua  italiana", "xx": "xx"}),
+        ("zh-Hant", "languages", {"it": "義大利文"}),
+    ):
+        path = tmp_path / f"cldr-names/main/{locale}/{kind}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"main": {locale: {"localeDisplayNames": {kind: names}}}}), encoding="utf-8")
+    write_jsonl(tmp_path / "cldr-annotations/groups.jsonl.xz", [Group(("dog", "Hund"), ("eng", "deu"))])
+    territory = ("it", "Italia", "IT", "territory")
+    assert [*script.name_rows(tmp_path, more=False)] == [territory]
+    assert [*script.name_rows(tmp_path, more=True)] == [
+        territory,
+        ("it", "italiano", "language-it", "language"),
+        ("it", "lingua italiana", "language-it", "language"),
+        ("zh", "義大利文", "language-it", "language"),
+        ("eng", "dog", "emoji-0", "emoji"),
+        ("deu", "Hund", "emoji-0", "emoji"),
+    ]
+
+
+def test_the_first_sentence_of_a_page_is_none_of_a_table(script):
+    cell = Paragraph("|- a cell of a table that is long enough || b", ())
+    text = Paragraph("Too short. Italy is a country in the south of Europe. It has Alps.", ())
+    assert script.first_sentence([cell, text], "en") == ["Italy is a country in the south of Europe."]
+    assert script.first_sentence([], "en") == []

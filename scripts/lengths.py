@@ -64,7 +64,7 @@ def draw(folders: list[Path], differences: list[tuple[str, str]], output: Path) 
 
 
 def look(line: int) -> dict[str, str]:
-    """Colour and marker of a line of both panels; of more lines than there are markers, those of an earlier one."""
+    """Colour and marker of a line; both repeat, after different numbers of lines."""
     return {"color": COLOURS[line % len(COLOURS)], "marker": MARKERS[line % len(MARKERS)]}
 
 

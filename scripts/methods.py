@@ -146,10 +146,11 @@ def mine_negatives(data: Path, path: Path) -> None:
 
 def link_sentences(data: Path, output: Path, name: str) -> None:
     """Write output/NAME: sentences of nine Wikipedias that link an entity which CLDR has a name of."""
-    for source in (*DUMPS, "cldr-names", "cldr-annotations"):
+    more = name == "wikipedia-more"
+    for source in (*DUMPS, "cldr-names", *(["cldr-annotations"] if more else [])):
         if not (data / source).exists():
             raise CorpusError("not found; EASE's tables need it, see `isoglot data list`", file=data / source)
-    rows = list(name_rows(data, more=name == "wikipedia-more"))
+    rows = list(name_rows(data, more=more))
     output.mkdir(parents=True, exist_ok=True)
     titles, types = output / f"{name}-titles.tsv", output / f"{name}-types.tsv"
     with atomic_write(titles) as file:
@@ -164,9 +165,9 @@ def link_sentences(data: Path, output: Path, name: str) -> None:
 
 
 def name_rows(data: Path, *, more: bool) -> Iterator[tuple[str, str, str, str]]:
-    """Language, name, id and kind of each entity that CLDR has a name of: territories, and `more`.
+    """Language, name, id and kind of each territory that CLDR names, and with `more` of languages and what emoji show.
 
-    Where two have the same name the first has it.
+    Of two entities with the same name the first gets the links.
     """
     for row in sorted({row for path in (data / "cldr-names").glob(TERRITORIES) for row in territories.names(path)}):
         yield *row, "territory"

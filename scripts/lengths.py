@@ -20,8 +20,8 @@ from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, save
 Curve = dict[int, list[float]]  # step -> the dev score of each seed, in percent
 
 
-def read_curves(folder: Path) -> dict[str, Curve]:
-    """The curve of each trained arm of a sweep, in the order of its table."""
+def read_curves(folder: Path, name: str) -> dict[str, Curve]:
+    """The curve of each trained arm of a sweep, by evaluations of this name, in the order of its table."""
     curves: dict[str, Curve] = {}
     for arm in json.loads((folder / "sweep.json").read_text(encoding="utf-8"))["arms"]:
         for run in sorted(folder.glob("*/seed-*")):
@@ -30,14 +30,15 @@ def read_curves(folder: Path) -> dict[str, Curve]:
                 continue
             for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines():
                 entry = json.loads(line)
-                if entry["kind"] == "evaluation":
+                if entry["kind"] == "evaluation" and entry.get("name", "") == name:
                     curves.setdefault(arm["name"], {}).setdefault(entry["step"], []).append(100 * entry["score"])
     return curves
 
 
-def draw(folders: list[Path], differences: list[tuple[str, str]], output: Path) -> None:
+def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], output: Path) -> None:
     """Both panels, in one file."""
-    *shorter, longest = sorted((read_curves(folder) for folder in folders), key=lambda one: max(map(max, one.values())))
+    curves = (read_curves(folder, name) for folder in folders)
+    *shorter, longest = sorted(curves, key=lambda one: max(map(max, one.values())))
     with canvas(2 * WIDTH, 3.4) as figure:
         left, right = figure.subplots(1, 2)
         for place, (arm, curve) in enumerate(longest.items()):
@@ -54,7 +55,7 @@ def draw(folders: list[Path], differences: list[tuple[str, str]], output: Path) 
             style = {**look(place + len(longest)), "capsize": 3}
             right.errorbar(*points(changes), label=f"{arm} − {control}", **style)
         right.axhline(0, color="#555555", linewidth=0.8)
-        for axes, words in ((left, "dev, % found"), (right, "difference, points")):
+        for axes, words in ((left, "dev, percent"), (right, "difference, points")):
             axes.set_xlabel("steps")
             axes.set_ylabel(words)
             axes.grid(visible=True, linewidth=0.6)
@@ -79,10 +80,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--evaluation", default="", metavar="NAME", help="name of the evaluation in the recipe")
     parser.add_argument("--difference", action="append", default=[], metavar="ARM=CONTROL")
     words = parser.parse_args()
     pairs = [(arm, control) for arm, _, control in (one.partition("=") for one in words.difference)]
-    draw(words.folders, pairs, words.output)
+    draw(words.folders, words.evaluation, pairs, words.output)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ def read_curves(folder: Path, name: str) -> dict[str, Curve]:
                 entry = json.loads(line)
                 if entry["kind"] == "evaluation" and entry.get("name", "") == name:
                     curves.setdefault(arm["name"], {}).setdefault(entry["step"], []).append(100 * entry["score"])
+    if not curves:
+        raise SystemExit(f"{folder}: no run has an evaluation named {name!r}; pass a name of the recipe's [evaluation]")
     return curves
 
 

@@ -41,7 +41,7 @@ def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], out
     """Both panels, in one file."""
     curves = (read_curves(folder, name) for folder in folders)
     *shorter, longest = sorted(curves, key=lambda one: max(map(max, one.values())))
-    with canvas(2 * WIDTH, 3.4) as figure:
+    with canvas(2 * WIDTH, 4.2) as figure:
         left, right = figure.subplots(1, 2)
         for place, (arm, curve) in enumerate(longest.items()):
             style = {**look(place), "capsize": 3}
@@ -61,7 +61,7 @@ def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], out
             axes.set_xlabel("steps")
             axes.set_ylabel(words)
             axes.grid(visible=True, linewidth=0.6)
-            axes.legend(frameon=False, fontsize=7.5)
+            axes.legend(frameon=False, fontsize=7.5, ncols=2, loc="upper left", bbox_to_anchor=(0, -0.16))
         figure.tight_layout(pad=0.6)
         save(figure, output)
 

@@ -57,11 +57,11 @@ def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], out
             style = {**look(place + len(longest)), "capsize": 3}
             right.errorbar(*points(changes), label=f"{arm} − {control}", **style)
         right.axhline(0, color="#555555", linewidth=0.8)
-        for axes, words in ((left, "dev, percent"), (right, "difference, points")):
+        for axes, words, columns in ((left, "dev, percent", 2), (right, "difference, points", 1)):
             axes.set_xlabel("steps")
             axes.set_ylabel(words)
             axes.grid(visible=True, linewidth=0.6)
-            axes.legend(frameon=False, fontsize=7.5, ncols=2, loc="upper left", bbox_to_anchor=(0, -0.16))
+            axes.legend(frameon=False, fontsize=7.5, ncols=columns, loc="upper left", bbox_to_anchor=(0, -0.16))
         figure.tight_layout(pad=0.6)
         save(figure, output)
 

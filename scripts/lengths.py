@@ -5,7 +5,7 @@ r"""Dev scores over the steps of sweeps that differ in length: docs/images/lengt
 
 On the left, lines join the evaluations of the longest runs, and markers alone are the ends of shorter runs, whose
 schedules end there. On the right are differences between two arms, run by run. Bars are one sample standard deviation
-over the seeds.
+over the seeds. A recipe with several evaluations has their names, one of which is passed as `--evaluation`.
 """
 
 from __future__ import annotations

@@ -150,6 +150,13 @@ def test_the_card_of_an_included_model_is_in_the_docs(name):
     assert docs.read_text(encoding="utf-8") == (packaged.INCLUDED / name / card.README).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", packaged.list_models())
+def test_the_card_of_an_included_model_has_the_checksums_of_its_files(name):
+    folder = packaged.get(name)  # completed, where the package has it in parts
+    recorded = card.read(folder).checksums
+    assert recorded == {path: hashlib.sha256((folder / path).read_bytes()).hexdigest() for path in recorded}
+
+
 def test_burmese_has_pieces_in_both_orders_of_its_letters():
     """No training text is in the older one, Zawgyi; without pieces of their own these words are cut into 18."""
     zawgyi, modern = "အမ်ိဳးသားညီလာခံကိုယ္စားလွယ္မ်ား", "အမျိုးသားညီလာခံကိုယ်စားလှယ်များ"

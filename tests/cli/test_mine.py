@@ -92,6 +92,15 @@ def test_what_would_break_a_format_becomes_a_blank(project):
     assert len(list(read_moses("p.en-de"))) == 60
 
 
+@pytest.mark.parametrize("output", ["p.en-de", "p.de-en"])
+def test_moses_files_have_the_sentences_of_their_languages(project, output):
+    run(*ALL, "--output", output)
+    for side, code in (("a", "eng"), ("b", "deu")):
+        assert set(Path(f"{output}.{code}").read_text().splitlines()) <= set(
+            Path(f"{side}.{code}").read_text().splitlines()
+        )
+
+
 def test_ids_blank_and_repeated_lines(project):
     a = [f"s{i}\t{line}" for i, line in enumerate(Path("a.eng").read_text().splitlines())]
     b = [f"t{i}\t{line}" for i, line in enumerate(Path("b.deu").read_text().splitlines())]

@@ -13,7 +13,9 @@ from conftest import SENTENCES
 from isoglot.cli import pairs
 from isoglot.core.errors import CorpusError
 from isoglot.data import Group
+from isoglot.data.languages import canonical_list
 from isoglot.data.readers import read_jsonl, read_tmx
+from isoglot.data.tmx import write_tmx
 from isoglot.encoders import load
 from isoglot.mining import add_hard_negatives
 from isoglot.model import encode
@@ -61,6 +63,34 @@ def test_columns_of_csv_become_a_translation_memory(project):
         run(*words)
     run(*words, "--columns", "english=en, german=de", "--threshold", 0)
     assert [group.texts[::-1] for group in read_tmx("out.tmx")] == WRONG
+
+
+@pytest.mark.parametrize("languages", ["eng,deu", "de,en"])
+@pytest.mark.parametrize("form", ["folder", "jsonl", "tmx"])
+def test_sources_are_in_the_first_of_two_languages(project, form, languages):
+    rows = list(dict.fromkeys(PAIRS))
+    if form == "folder":
+        Path("folder").mkdir()
+        for side, code in enumerate(("eng", "deu")):
+            Path(f"folder/x.{code}").write_text("".join(f"{row[side]}\n" for row in rows))
+    elif form == "jsonl":
+        Path("in.jsonl").write_text("".join(json.dumps({"fra": "oui", "eng": a, "deu": b}) + "\n" for a, b in rows))
+    else:
+        write_tmx(Path("in.tmx"), (({}, [("fra", "oui"), ("eng", a), ("deu", b)]) for a, b in rows), source="eng")
+    run(
+        "negatives",
+        "model",
+        "folder" if form == "folder" else f"in.{form}",
+        "-o",
+        "out.jsonl",
+        "--languages",
+        languages,
+    )
+    found = list(read_jsonl("out.jsonl"))
+    wanted = tuple(canonical_list(languages))
+    assert {group.langs for group in found} == {wanted}
+    assert {group.hard_langs[0] for group in found} == {wanted[1]}
+    assert {group.texts for group in found} == {row if wanted[0] == "eng" else row[::-1] for row in rows}
 
 
 def nearest(source, others):

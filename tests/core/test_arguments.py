@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
 
-from isoglot.core.arguments import as_python, check_arguments, check_options
+from isoglot.core.arguments import Range, as_python, check_arguments, check_options
 from isoglot.core.errors import IsoglotError, RecipeError
 
 
@@ -145,7 +145,7 @@ def read(
     codes: tuple[str, ...] = (),
     kinds: set[str] = frozenset(),
     columns: dict[str, str] | None = None,
-    share: Literal["auto"] | float = "auto",
+    share: Literal["auto"] | Annotated[float, Range(0, 1)] = "auto",
     number: Literal[1, 2] = 1,
 ) -> None:
     """A reader of another package."""
@@ -156,7 +156,7 @@ def read(
     [
         *((name, value) for name in ("names", "codes", "kinds") for value in (3, "eng", ["eng", 3])),
         *(("columns", value) for value in (3, ["eng"], {"eng": 3})),
-        *(("share", value) for value in ("half", True, [0.5])),
+        *(("share", value) for value in ("half", True, [0.5], -0.1, 1.1)),
         *(("number", value) for value in (3, "a", True, "1")),
     ],
 )

@@ -38,7 +38,7 @@ def test_every_sentence_is_its_own_best_hit(index):
         (hit,) = index.search(text, 1)
         expected = (text, CODES[row % 2], f"T{row}" if row else None, row)
         assert (hit.text, hit.language, hit.translation, hit.row) == expected
-        assert hit.score == pytest.approx(1)
+        assert 1 - 1e-6 < hit.score <= 1
         assert (hit.percent, hit.count) == (100, 1)
         assert hit.translation_language == ("kor" if row else "und")
     lists = index.search(SENTENCES[:3], 4)
@@ -98,6 +98,11 @@ def test_a_corrected_translation_replaces_the_one_that_is_there(toy_static, tmp_
         ) as index:
             hits = [index.search(text, 1)[0] for text in texts]
     assert [(hit.translation, hit.translation_language) for hit in hits] == [("Katze", "deu"), (None, "und")]
+
+
+def test_a_sentence_with_an_empty_id_is_an_entry_of_its_own(toy_static):
+    index = isoglot.Index.build(toy_static, ["one", "two", "three"], ids=["", "b", ""])
+    assert {hit.text for hit in index.search("one", k=5)} == {"one", "two", "three"}
 
 
 def test_of_an_id_that_is_given_twice_the_last_translation_counts(toy_static, monkeypatch):

@@ -153,6 +153,7 @@ def test_lists(toy_static):
 def test_settings(toy_static):
     alone = isoglot.align(SENTENCES[:7], JOINED, model=toy_static, most=2)
     assert {one.kind for one in alone} == {"1-1"}
+    assert len(isoglot.align(SENTENCES[:40], SENTENCES[:40], model=toy_static, most=30)) == len(SENTENCES[:40])
     assert len(isoglot.align(SENTENCES[:7], JOINED, model=toy_static, skip=0)) <= 5
     strict = isoglot.align(SENTENCES[:7], JOINED, model=toy_static, min_score=1.01)
     assert len(strict) == 0

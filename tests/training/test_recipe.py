@@ -43,6 +43,13 @@ def test_one_stage_is_written_at_the_top(file):
     assert recipe.resolve("bundled:x").parent.name == "bundled"
 
 
+def test_a_recipe_may_begin_with_a_byte_order_mark(file):
+    content = file.read_text(encoding="utf-8")
+    expected = load(str(file))
+    file.write_text(content, encoding="utf-8-sig")
+    assert load(str(file)) == expected
+
+
 def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
     source = '{set = "xcopa", cap = 9, most = 3, sample = 5, seed = 2, weight = 0.5, language = "vie"}'
     recipe = load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"'])

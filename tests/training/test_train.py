@@ -207,6 +207,11 @@ def test_hard_negatives_that_no_objective_reads_are_named(toy_static, caplog, ob
     assert ("no objective reads the column hard_negatives" in caplog.text) == warned
 
 
+def test_a_run_that_learns_nothing_says_so(toy_static, caplog):
+    isoglot.train(toy_static, [("a", "b"), ("c", "d")], batch_size=1, steps=2)
+    assert "no loss has had a gradient" in caplog.text
+
+
 def test_rows_of_dev_that_are_also_in_data_are_counted(toy_static, caplog):
     data, dev = rows(8), [(a.upper(), f"{b}!") for a, b in rows(10)[5:]]
     isoglot.train(toy_static, data[:5], dev=[*dev, (data[0][0], "another")], steps=1)

@@ -120,8 +120,7 @@ def check_fields(kind: _Class) -> _Class:
 def check_options(function: Callable[..., Any], options: Mapping[str, Any], *, where: str) -> None:
     """Raise RecipeError for the first value of a recipe that the keyword argument of that name does not take.
 
-    A path is a string there, lists and tables contain strings, and numbers are at most `LARGEST`. Ranges are left to
-    the function.
+    A path is a string there, lists and tables contain strings, and numbers are at most `LARGEST`.
     """
     hints = _hints(function)
     for name, value in options.items():
@@ -133,6 +132,9 @@ def check_options(function: Callable[..., Any], options: Mapping[str, Any], *, w
             raise RecipeError(f"{place} is not {_in_words(hint)}")
         if isinstance(value, int | float) and not abs(value) <= LARGEST:  # also NaN
             raise RecipeError(f"{place} is not finite, or beyond {LARGEST:,}")
+        for extent in ranges_of(hint) if isinstance(value, Real) else ():
+            if not extent.least <= value <= extent.greatest:
+                raise RecipeError(f"{place} is out of range; it must be {extent}")
 
 
 def _has_texts(value: Any) -> bool:

@@ -87,11 +87,10 @@ def make_sentences(sentences: Iterable[str | Sentence], *columns: _Column) -> It
             translation = row.get("translations")
             other = row.get("translation_languages") if translation is not None else UNKNOWN
             one = clean(Sentence(row.get("ids", ""), text, row.get("languages"), translation, other), at)  # type: ignore[arg-type]
-            one = one if "ids" in row else identify([one])[0]
         else:
             raise TypeError(f"sentences[{at}] is {quote(text)}, a {type(text).__name__}; pass strings")
         if one.text.strip():
-            yield one
+            yield one if one.id else identify([one])[0]
     for name, values in parallel.items():
         if not isinstance(values, repeat) and next(values, missing) is not missing:
             raise ValueError(f"{name} has more entries than there are sentences; pass one for each")

@@ -126,7 +126,7 @@ class View:
             part = slice(start, start + _SCORED)
             scores[part] = (self.table[rows[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
         order = np.lexsort((rows, -scores))
-        return scores[order], rows[order]
+        return np.clip(scores[order], -1, 1), rows[order]  # rounding puts some beyond
 
     def hits(self, results: Sequence[_Nearest], scale: Scale) -> list[list[Hit]]:
         """What `find` returns, with texts, and with what the scores mean."""

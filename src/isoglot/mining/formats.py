@@ -172,11 +172,11 @@ def format_of(path: Path) -> str:
 
 
 def guess_languages(output: Path | None, files: Sequence[str]) -> Languages:
-    """The languages in a Moses name or in the names of the mined files, as written there; None if there are none."""
-    if output is not None and (pair := pair_in_name(output.name)):
-        return pair
+    """The languages in the names of the mined files, or else in a Moses name, as written there; None if in neither."""
     codes = [language_in_name(Path(file).name) for file in files]
-    return (codes[0], codes[-1]) if codes and codes[0] and codes[-1] else None
+    if codes and codes[0] and codes[-1]:
+        return codes[0], codes[-1]
+    return None if output is None else pair_in_name(output.name)
 
 
 def list_outputs(path: Path, form: str, languages: Languages, ids: bool) -> list[Path]:

@@ -13,7 +13,8 @@ from isoglot.core.errors import CorpusError
 from isoglot.core.progress import Progress, Report
 from isoglot.data import Group, filters
 from isoglot.data.groups import Languages, groups_of
-from isoglot.data.readers import read, reader_of
+from isoglot.data.languages import canonical_list, matches
+from isoglot.data.readers import READERS, read, reader_of
 from isoglot.model import Model, encode, load
 from isoglot.search import hard_negatives
 
@@ -30,14 +31,16 @@ def add_hard_negatives(
 ) -> list[Group]:
     """The pairs as Groups, with hard negatives in the target's language.
 
-    pairs   Groups, or any data that `groups_of` takes
-    count   maximum number of hard negatives per pair
+    pairs      Groups, or any data that `groups_of` takes
+    count      maximum number of hard negatives per pair
+    languages  as of `groups_of`; of two the first one is that of the sources
 
     Every target that is paired with the same source text counts as its translation, and equal targets are one. Texts
     are in memory, vectors in a temporary folder. Raises `CorpusError` for groups that are not pairs, and if there are
     none.
     """
-    groups: Sequence[Group] = list(groups_of(pairs, languages, name="pairs"))
+    codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
+    groups: Sequence[Group] = [source_first(group, codes) for group in groups_of(pairs, languages, name="pairs")]
     for number, group in enumerate(groups, 1):
         if len(group.texts) != 2:
             problem = f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), not two"
@@ -73,20 +76,38 @@ def _hard_negatives(
     return [[targets[place] for place in nearest[row] if place >= 0] for row in gold[0][: len(groups)]]
 
 
+def source_first(group: Group, codes: Sequence[str]) -> Group:
+    """The pair with its sentences in the order of two languages; any other group as it is."""
+    pair = len(group.langs) == 2 == len(set(codes))
+    if pair and all(map(matches, group.langs, ([code] for code in reversed(codes)))):
+        return replace(group, texts=group.texts[::-1], langs=group.langs[::-1])
+    return group
+
+
 def open_pairs(
     path: Path, *, languages: str | Sequence[str] = (), columns: Mapping[str, str] | None = None
 ) -> Iterator[Group]:
-    """The groups of a file by its suffix, of a folder of line-aligned files, or else of a table (tsv)."""
-    options = {"languages": languages if isinstance(languages, str) else [*languages], "columns": columns}
-    return read(reader_of(path, default="tsv"), path, **{name: value for name, value in options.items() if value})
+    """The groups of a file by its suffix, of a folder of line-aligned files, or else of a table (tsv).
+
+    Of a file that names the languages of all its sentences, such as TMX, those in `languages` are selected.
+    """
+    reader = reader_of(path, default="tsv")
+    options: dict[str, Any] = {"columns": columns} if columns else {}
+    if not languages:
+        return read(reader, path, **options)
+    if "languages" not in READERS.options_of(reader):
+        return filters.select_languages(read(reader, path, **options), languages)
+    return read(reader, path, languages=languages if isinstance(languages, str) else [*languages], **options)
 
 
 def read_pairs(path: Path, *, languages: Sequence[str] = (), leakage: Sequence[Path] = ()) -> list[Group]:
     """The pairs of a file, or of a folder of two line-aligned files, without exact duplicates.
 
-    Pairs with a sentence of the test files `leakage` are removed. Raises `CorpusError` if none are left.
+    The sentences of a pair are in the order of `languages`. Pairs with a sentence of the test files `leakage` are
+    removed. Raises `CorpusError` if none are left.
     """
-    groups = open_pairs(path, languages=languages)
+    codes = canonical_list(languages)
+    groups: Iterator[Group] = (source_first(group, codes) for group in open_pairs(path, languages=languages))
     if leakage:
         groups = filters.remove_leaks(groups, filters.test_sentences(leakage))
     if not (pairs := list(filters.deduplicate(groups))):

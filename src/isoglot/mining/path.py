@@ -99,12 +99,13 @@ def find_path(costs: Costs, moves: Sequence[tuple[int, int]], skip: float, band:
     count = len(first)
     depth = max(a for a, _ in moves)
     totals = list[NDArray[np.float64]]()  # of the last `depth` rows, each as wide as its band
-    choices = list[NDArray[np.uint8]]()
+    numbers = np.min_scalar_type(len(moves))
+    choices = list[NDArray[np.unsignedinteger]]()
     taking = [(number, a, b) for number, (a, b) in enumerate(moves) if a]
     left_out = next(number for number, (a, _) in enumerate(moves) if not a)
     for i in range(count):
         width = int(last[i] - first[i]) + 1
-        total, choice = np.full(width, np.inf), np.full(width, left_out, np.uint8)
+        total, choice = np.full(width, np.inf), np.full(width, left_out, numbers)
         if i == 0:
             total[0] = 0
         for number, a, b in taking:

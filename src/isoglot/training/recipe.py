@@ -215,7 +215,7 @@ def _read(file: Path) -> str:
             raise RecipeError(
                 f"{file}: has {size:,} bytes, more than the maximum of a recipe, {MOST_BYTES:,}; is it a corpus?"
             )
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{file}: cannot be read as UTF-8 text: {error}") from error
 

@@ -212,7 +212,7 @@ def train(
         display = stack.enter_context(Display(quiet=not show_progress_bar, progress=progress))
         outcome = run(
             recipe, folder, device=place, name=name, seed=seed, resume=resume, track=track,
-            report=report or display.report, update=display.update,
+            report=report or (display.report if show_progress_bar else _log_warning), update=display.update,
         )  # fmt: skip
         best = load(outcome.model).to(place)
         if output is None:
@@ -314,7 +314,13 @@ def _warn_of_dev_rows(recipe: Recipe, groups: Sequence[Group]) -> None:
     repeated = sentences.intersection(normalise(text) for group in (groups if rows else ()) for text in group.texts)
     if (number := sum(repeated.issuperset(map(normalise, row.texts)) for row in rows)) and ranks.is_first():
         problem = f"{number:,} of {len(rows):,} rows of dev are also in data, so its score is too high"
-        logging.getLogger("isoglot").warning("warning: %s; remove them from one of the two", problem)
+        _log_warning(f"warning: {problem}; remove them from one of the two")
+
+
+def _log_warning(message: str) -> None:
+    """What is left of the messages of a run that shows no progress."""
+    if message.startswith("warning:") and ranks.is_first():
+        logging.getLogger("isoglot").warning("%s", message)
 
 
 def _objectives(objective: Any) -> tuple[ObjectiveSettings, ...]:

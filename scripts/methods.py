@@ -42,7 +42,7 @@ from isoglot import load
 from isoglot.core.errors import CorpusError, IsoglotError
 from isoglot.core.toml import tomllib
 from isoglot.data.entity_vectors import Aligned, align, write_vectors
-from isoglot.data.files import BUNDLED, atomic_write, read_lines
+from isoglot.data.files import BUNDLED, atomic_folder, atomic_write, read_lines
 from isoglot.data.filters import select_languages
 from isoglot.data.groups import Group
 from isoglot.data.join import join
@@ -205,9 +205,8 @@ def hold_out(whole: Path, output: Path) -> None:
 def shuffle_entities(whole: Path, output: Path) -> None:
     """Write the sentences of `whole` to `output`, each with the entity and hard entities of another one, at random."""
     items = [json.loads(line) for _, line in read_lines(whole / SENTENCES)]
-    output.mkdir(exist_ok=True)
-    shutil.copy(whole / TABLE, output)
-    with atomic_write(output / SENTENCES) as file:
+    with atomic_folder(output) as folder, atomic_write(folder / SENTENCES) as file:
+        shutil.copy(whole / TABLE, folder)
         for item, other in zip(items, np.random.default_rng(0).permutation(len(items)), strict=True):
             linked = {key: items[other][key] for key in ("entity", "hard")}
             file.write(json.dumps(item | linked, ensure_ascii=False) + "\n")

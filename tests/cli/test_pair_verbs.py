@@ -77,15 +77,8 @@ def test_sources_are_in_the_first_of_two_languages(project, form, languages):
         Path("in.jsonl").write_text("".join(json.dumps({"fra": "oui", "eng": a, "deu": b}) + "\n" for a, b in rows))
     else:
         write_tmx(Path("in.tmx"), (({}, [("fra", "oui"), ("eng", a), ("deu", b)]) for a, b in rows), source="eng")
-    run(
-        "negatives",
-        "model",
-        "folder" if form == "folder" else f"in.{form}",
-        "-o",
-        "out.jsonl",
-        "--languages",
-        languages,
-    )
+    source = "folder" if form == "folder" else f"in.{form}"
+    run("negatives", "model", source, "-o", "out.jsonl", "--languages", languages)
     found = list(read_jsonl("out.jsonl"))
     wanted = tuple(canonical_list(languages))
     assert {group.langs for group in found} == {wanted}

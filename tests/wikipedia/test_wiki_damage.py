@@ -60,6 +60,7 @@ def test_the_estimate_bounds_the_steps_of_the_parser(units):
 def test_the_steps_of_the_parser_grow_with_the_estimate():
     for unit in (*MARKS, "<b><!--", "</ref><ref>", "(}}'''''{{{a|", "<b>\n;", "{{a|''b}}"):
         check_steps(unit * (400 // len(unit)))
+    check_steps('<b x="' * 33 + "</b>" * 50)  # tags inside tags
 
 
 def check_steps(text):

@@ -153,7 +153,7 @@ class Scan:
         if self._top() != "<":
             return
         start = self._pop_tag()
-        if self._top() == "<":  # a tag inside a tag is read again as its text
+        if self._find("<") >= 0:  # a tag inside a tag is read again as its text
             self.reread += mark.end() - start
         name = re.split(r"[\s/>]", self._text[start + 1 : start + 20], maxsplit=1)[0].lower()
         if word == "/>" or name in _EMPTY:

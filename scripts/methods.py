@@ -1,6 +1,6 @@
 """Each method against its controls: the designs of methods.toml, as one table each.
 
-    python scripts/methods.py DATA OUTPUT [--only mpcl-warmup,soft] [--seeds 3] [--jobs 2] [--steps 2] [--languages deu]
+    python scripts/methods.py DATA OUTPUT [--only mpcl-warmup,soft] [--seeds 3] [--jobs 2] [--length 2] [--steps 2]
 
 The same as `isoglot sweep --arms scripts/methods.toml --entry NAME --output OUTPUT/NAME --files OUTPUT` for each, after
 making the files in OUTPUT that its recipes read and that no data set holds:
@@ -266,6 +266,8 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(names), help=f"some of {', '.join(names)}")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="Number of parallel runs.")
+    parser.add_argument("--seed", type=int, default=1, help="The first seed.")
+    parser.add_argument("--length", type=float, default=1.0, help="Factor for the length of training of every arm.")
     parser.add_argument("--steps", type=int, default=0, help="Steps of every stage, for a trial run.")
     parser.add_argument("--languages", default="", help="Languages of every task, for a trial run.")
     parser.add_argument("--precision", help="Of the evaluation; bf16 takes less time on processors that have it.")
@@ -278,8 +280,10 @@ def main() -> None:
         for name, design in designs.items():
             prepare(design, data, output)
             result = sweep(
-                design, output / name, seeds=options.seeds, languages=languages, data=data, files=output,
-                jobs=options.jobs, steps=options.steps, keep=options.keep, precision=options.precision,
+                design, output / (name if options.length == 1 else f"{name}-times-{options.length:g}"),
+                seeds=range(options.seed, options.seed + options.seeds), languages=languages, data=data, files=output,
+                jobs=options.jobs, length=options.length, steps=options.steps, keep=options.keep,
+                precision=options.precision,
             )  # fmt: skip
             print(result.to_markdown())
     except IsoglotError as error:

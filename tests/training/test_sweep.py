@@ -70,6 +70,19 @@ def test_a_grid_of_settings_and_seeds_is_one_table(project):
     ElementTree.parse(project / "out.svg")
 
 
+def test_length_multiplies_the_training_of_arms_of_different_lengths(project):
+    """A setting of all arms, such as steps=12, would be overridden by that of an arm."""
+    arms = [{"name": "six"}, {"name": "four", "set": ["steps=4", "optimizer.warmup=1", "evaluation.every=0"]}]
+    swept(project, {"recipe": str(project / "tiny.toml"), "arms": arms}, length=2.5)
+    recipe = json.loads((project / "out" / "design.json").read_text())["recipes"]
+    lengths = [
+        (stage["steps"], stage["optimizer"].get("warmup", 0), made["evaluation"][0].get("every", 0))
+        for made in (recipe["six"], recipe["four"])
+        for stage in made["stages"]
+    ]
+    assert lengths == [(15, 0, 8), (10, 2, 0)]
+
+
 @pytest.mark.slow
 def test_what_is_finished_is_not_repeated_and_what_was_killed_goes_on(project, monkeypatch):
     """The second call trains what the first did not; a table of both equals that of one call."""

@@ -36,13 +36,13 @@ from importlib.util import find_spec
 from multiprocessing import active_children
 from pathlib import Path
 from signal import SIGINT
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, ValidationError, model_validator
 
 from isoglot.core import __version__, environment
-from isoglot.core.arguments import NonNegativeInt, PositiveInt, check_arguments
+from isoglot.core.arguments import NonNegativeInt, PositiveInt, Range, check_arguments
 from isoglot.core.errors import EvaluationError, RecipeError, nearest, quote
 from isoglot.core.processes import end_with_parent, worker_pool
 from isoglot.core.progress import Report, clock
@@ -79,6 +79,7 @@ from isoglot.training.plan import Plan, make_encoder, make_plan
 from isoglot.training.progress import Display
 from isoglot.training.recipe import PACKAGED
 from isoglot.training.record import circumstances, digests_of, files_of, inputs_of, name_files
+from isoglot.training.settings import Recipe
 from isoglot.training.trackers import choose_trackers
 
 __all__ = ["Arm", "Design", "Sweep", "read_design", "sweep"]
@@ -324,6 +325,7 @@ def sweep(
     data: str | Path | None = None,
     files: str | Path = ".",
     jobs: PositiveInt = 1,
+    length: Annotated[float, Range(1e-3, 1e3)] = 1.0,
     steps: NonNegativeInt = 0,
     keep: bool = False,
     device: str = "auto",
@@ -344,6 +346,8 @@ def sweep(
     data       folder of the data sets; default: $ISOGLOT_DATA, else data/
     files      folder with the training files that packaged recipes expect, such as wikipedia/
     jobs       number of parallel runs. Each is a process with its share of the processor's threads
+    length     factor for the length of training of each arm: its steps or epochs, its warm-up, and the steps between
+               evaluations. It shows whether a difference remains after longer training
     steps      steps of every stage, for a trial run; 0: as in the recipes
     keep       keep the models and checkpoints of all runs. Otherwise they are removed once the scores are written
     device     device to train and to evaluate on, as of `isoglot.load`
@@ -377,7 +381,7 @@ def sweep(
         _Test.open(TASKS[task], folders.get(task, root), codes)
         for task, codes in _tasks_of(design, tasks, languages).items()
     ]
-    job = _Job(Path(files), root, output, steps, keep, device, precision, tests, choose_trackers(track))
+    job = _Job(Path(files), root, output, length, steps, keep, device, precision, tests, choose_trackers(track))
     trainable = [arm for arm in arms if not arm.model]
     plans = [job.plan(arm) for arm in trainable]  # check all arms before the first run
     # The dev score is compared if all arms choose their checkpoint by the same one.
@@ -471,6 +475,7 @@ class _Job:
     files: Path
     data: Path
     output: Path
+    length: float
     steps: int
     keep: bool
     device: str
@@ -480,7 +485,7 @@ class _Job:
 
     def plan(self, arm: Arm) -> Plan:
         """The recipe of an arm, checked."""
-        recipe = recipes.load(arm.recipe, arm.set)
+        recipe = _lengthen(recipes.load(arm.recipe, arm.set), self.length)
         stages = recipe.stages
         if self.steps:
             stages = tuple(stage.model_copy(update={"steps": self.steps, "epochs": None}) for stage in stages)
@@ -544,6 +549,27 @@ class _Job:
             for name in ("model", "best", "checkpoints"):
                 shutil.rmtree(folder / name, ignore_errors=True)
         return results
+
+
+def _lengthen(recipe: Recipe, factor: float) -> Recipe:
+    """The recipe with a longer or shorter training; what counts steps in it is at least one, or zero as before."""
+
+    def times(settings: Any, *names: str) -> Any:
+        values = {name: getattr(settings, name) for name in names}
+        longer = {name: max(1, round(value * factor)) for name, value in values.items() if value}
+        return settings.model_copy(update=longer)
+
+    stages = [
+        times(stage, "steps").model_copy(
+            update={
+                "epochs": stage.epochs and stage.epochs * factor,
+                "optimizer": times(stage.optimizer, "warmup", "stair"),
+            }
+        )
+        for stage in recipe.stages
+    ]
+    evaluation = tuple(times(one, "every") for one in recipe.evaluation)
+    return recipe.model_copy(update={"stages": tuple(stages), "evaluation": evaluation})
 
 
 def _fit_layer(arm: Arm, encoder: Encoder, plan: Plan, seed: int) -> Encoder:

@@ -8,7 +8,7 @@ import pytest
 from command_line import as_function
 
 from isoglot.cli.evaluation import compare as compare_verb
-from isoglot.core.errors import EvaluationError
+from isoglot.core.errors import EvaluationError, OutputError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.compare import compare
 from isoglot.evaluation.evaluate import evaluate
@@ -97,4 +97,12 @@ def test_examples_are_pairs_of_the_results_compared(tmp_path, monkeypatch, capsy
 def test_nothing_is_printed_before_an_error_of_examples(folder, capsys):
     with pytest.raises(EvaluationError, match="similarity tasks, not 'tatoeba'"):
         run(["before", "after"], **SETTINGS | {"tasks": ["tatoeba"], "examples": 2, "data": Path()})
+    assert not capsys.readouterr().out
+
+
+def test_a_page_is_a_file(folder, capsys):
+    """It became a file of the name -."""
+    with pytest.raises(OutputError, match="--page"):
+        run(["before", "after"], **SETTINGS | {"page": Path("-")})
+    assert not Path("-").exists()
     assert not capsys.readouterr().out

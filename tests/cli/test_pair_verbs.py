@@ -11,7 +11,7 @@ from test_documents import write_docx
 
 from conftest import SENTENCES
 from isoglot.cli import pairs
-from isoglot.core.errors import CorpusError
+from isoglot.core.errors import CorpusError, OutputError
 from isoglot.data import Group
 from isoglot.data.languages import canonical_list
 from isoglot.data.readers import read_jsonl, read_tmx
@@ -91,6 +91,16 @@ def nearest(source, others):
     model = load("model")
     one, many = (encode(model, texts, normalize_embeddings=True) for texts in ([source], others))
     return [others[place] for place in (-(many @ one[0])).argsort(kind="stable")]
+
+
+def test_a_name_of_another_format_is_refused(project):
+    """The file was written as JSON lines."""
+    for words in (("negatives", "model", "pairs.tsv"), ("filter", "pairs.tsv", "--model", "model")):
+        with pytest.raises(OutputError, match=r"out\.xlsx: .*JSON lines"):
+            run(*words, "-o", "out.xlsx")
+    with pytest.raises(OutputError, match=r"out\.tmx"):
+        run("negatives", "model", "pairs.tsv", "-o", "out.tmx")
+    assert not list(Path().glob("out.*"))
 
 
 def test_each_pair_gets_the_nearest_that_translate_it_not(project):

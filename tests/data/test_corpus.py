@@ -14,7 +14,7 @@ from killed import killed_before
 from isoglot.core.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.data import Group
 from isoglot.data.batching import Mixing
-from isoglot.data.corpus import Corpus, FileSource, MemorySource, Spool, build_table, count_groups
+from isoglot.data.corpus import Corpus, FileSource, MemorySource, Spool, build_table, count_groups, digest_of
 from isoglot.training import recipe as recipes
 from isoglot.training.train import train
 from toys import ToyEncoder
@@ -265,3 +265,10 @@ def test_runs_that_need_one_table_build_it_once(tmp_path):
             second.result(0.5)
         ready.set()
         assert first.result() == second.result() == 2
+
+
+def test_the_digest_changes_with_any_part():
+    group = Group(("a", "b"), ("eng", "deu"), "k", ("c",), ("eng",), {"score": 1.0})
+    others = [Group(("ab",), ("eng",)), Group(("a", "b"), ("eng", "fra")), Group(("a", "b"), ("eng", "deu"), "k")]
+    assert digest_of([group]) == digest_of(iter([group]))
+    assert len({digest_of(groups) for groups in ([group], [group, group], *[[other] for other in others], [])}) == 6

@@ -4,11 +4,11 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 
 from isoglot.core.errors import CorpusError
 from isoglot.data import Group, groups_of
-from isoglot.data.groups import digest_of
 from isoglot.mining import MinedPair
 
 PAIRS = [("Good morning!", "Guten Morgen!"), ("Thanks.", "Danke.")]
@@ -140,6 +140,8 @@ def test_numbers_of_numpy_are_numbers():
         ([("a", 0.5)], ["row 1", "float"]),
         ([("a", "b"), 3], ["row 2", "int"]),
         ([{"a"}], ["row 1", "set"]),
+        (([*"abc"], [*"def"]), ["two lists of 3", "zip"]),
+        ([np.array([*"abc"]), pandas.Series([*"def"])], ["two lists of 3", "zip"]),
     ],
     ids=str,
 )
@@ -179,16 +181,23 @@ def test_mistakes_in_a_row_are_named(data, languages, parts):
     assert all(part in str(error.value) for part in parts), error.value
 
 
+@pytest.mark.parametrize(
+    "data, languages",
+    [([[*"abc"], [*"def"]], ("de", "en", "fr")), ([tuple("abc"), tuple("def")], None), ([[*"ab"], [*"cd"]], None)],
+)
+def test_two_groups_are_not_mistaken_for_columns(data, languages):
+    assert [group.texts for group in groups_of(data, languages)] == [tuple(row) for row in data]
+
+
+def test_columns_of_one_name_are_refused():
+    """pandas returns a table for such a name."""
+    with pytest.raises(ValueError, match="'en'"):
+        groups_of(pandas.DataFrame([("a", "b")], columns=["en", "en"]))
+
+
 def test_columns_of_different_length_are_refused():
     with pytest.raises(ValueError, match="'en': 2, 'de': 1"):
         groups_of({"en": ["a", "b"], "de": ["c"]})
-
-
-def test_the_digest_changes_with_any_part():
-    group = Group(("a", "b"), ("eng", "deu"), "k", ("c",), ("eng",), {"score": 1.0})
-    others = [Group(("ab",), ("eng",)), Group(("a", "b"), ("eng", "fra")), Group(("a", "b"), ("eng", "deu"), "k")]
-    assert digest_of([group]) == digest_of(iter([group]))
-    assert len({digest_of(groups) for groups in ([group], [group, group], *[[other] for other in others], [])}) == 6
 
 
 def test_columns_that_are_no_languages_are_answered_with_names_that_are_known():

@@ -53,6 +53,14 @@ def test_translations_in_memory_are_scored_in_both_directions(pairs):
     assert isoglot.evaluate(translated, pairs=PAIRS, languages=["de", "en"])["retrieval", "deu-eng"][0].n == 4
 
 
+@pytest.mark.parametrize("wrap", [dict, pandas.DataFrame], ids=["columns", "frame"])
+def test_one_language_of_columns_is_scored_with_english(wrap):
+    """The column of English was left out, so that no row had a translation."""
+    columns = dict(zip(("de", "en"), map(list, zip(*PAIRS, strict=True)), strict=True))
+    scores = isoglot.evaluate(translated, pairs=wrap(columns | {"fr": columns["de"]}), languages="de")
+    assert {score.subset for score in scores} == {"deu-eng", "mean"}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [{"tasks": [Retrieval((Group(PAIRS[0], ("deu", "eng")),)), Retrieval()]}, {"tasks": "retrieval", "pairs": PAIRS}],
@@ -93,6 +101,8 @@ def test_rated_pairs_in_memory_are_correlated_with_cosines():
         ({"tasks": PAIRS}, TypeError, "pairs="),
         ({"tasks": [3]}, TypeError, "names of tasks"),
         ({"pairs": "pairs.tsv"}, TypeError, "pairs of strings"),
+        ({"pairs": ([*"abc"], [*"def"])}, TypeError, "two lists of 3 items"),
+        ({"pairs": {"de": ["a"], "en": ["b"]}, "languages": "es"}, EvaluationError, "in es; it has deu, eng"),
         ({"sts": [("a", "b")]}, TypeError, "row 1 of sts"),
         ({"sts": [("a", "b", 1), ("a", "b", "high")]}, TypeError, "row 2 of sts"),
         ({"sts": [("a", "b", 1), ("a", "b", float("nan"))]}, TypeError, "row 2 of sts"),

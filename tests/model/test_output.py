@@ -52,9 +52,13 @@ def test_equals_sentence_transformers():
         assert np.array_equal(ours, theirs)
 
 
-def test_few_vectors_without_calibration_warn():
-    with pytest.warns(UserWarning, match="3 vectors, too few"):
-        quantize_vectors(np.eye(3), "int8")
+def test_few_vectors_without_calibration_warn(caplog):
+    """By the log, whose lines the command line prints without the place in the source."""
+    quantize_vectors(np.eye(3), "int8", calibration=np.eye(3))
+    assert not caplog.records
+    quantize_vectors(np.eye(3), "int8")
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "3 vectors, too few" in caplog.text
 
 
 def test_wrong_arguments():

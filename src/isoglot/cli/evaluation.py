@@ -12,7 +12,7 @@ from isoglot.cli.console import Progress, from_stdin, on_interrupt, say, show_gr
 from isoglot.cli.options import Data, DataIfThere, Json, Loading, Output, Settings
 from isoglot.cli.signatures import Flags, Of, split
 from isoglot.core.arguments import NonNegativeInt
-from isoglot.core.errors import EvaluationError
+from isoglot.core.errors import EvaluationError, OutputError
 from isoglot.data.files import check_output, check_outputs, read_lines, read_record
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ def compare(
     from isoglot.evaluation.compare import compare, list_seeds, split_parts
     from isoglot.evaluation.scores import list_files
 
+    if str(page) == "-":
+        raise OutputError("-: the tables are printed to stdout; pass a file as --page")
     named = [_split_name(argument) for argument in results]
     parts = [part for _, path in named for seed in list_seeds(path) for part in split_parts(seed)]
     inputs = [file for part in parts for file in list_files(part)]

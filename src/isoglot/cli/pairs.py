@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -142,8 +143,7 @@ def filter(
     if str(dropped) == "-":
         raise OutputError("-: only --output can be stdout; pass a file as --dropped")
     for path in (output, dropped):
-        if path is not None and str(path) != "-" and path.suffix.lower() not in ("", ".jsonl", ".tmx"):
-            raise OutputError(f"{path}: filter writes JSON lines and TMX; choose a name that ends in .jsonl or .tmx")
+        _check_suffix(path, {".jsonl": "JSON lines", ".tmx": "TMX"})
     with from_stdin(pairs, suffix=".jsonl") as (source,), to_stdout(output, "jsonl") as target:
         check_outputs(target, dropped, inputs=[source, model])
         encoder = options.open_encoder(model, **loading)
@@ -178,6 +178,7 @@ def negatives(
     from isoglot.data.readers.jsonl import write_jsonl
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
 
+    _check_suffix(output, {".jsonl": "JSON lines"})
     model, (file,) = options.model_and_files(words, most=1)
     tests = [BUNDLED / one[8:] if one.startswith("bundled:") else Path(one) for one in leakage or []]
     with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
@@ -188,3 +189,10 @@ def negatives(
             mined = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
         write_jsonl(target, mined)
     say(f"{len(mined):,} pairs with up to {settings['count']} hard negatives each: {output}")
+
+
+def _check_suffix(path: Path | None, formats: Mapping[str, str]) -> None:
+    """Raise OutputError for a file whose name promises another format than these."""
+    if path is not None and str(path) != "-" and path.suffix.lower() not in ("", *formats):
+        written, suffixes = " and ".join(formats.values()), " or ".join(formats)
+        raise OutputError(f"{path}: is written as {written}; choose a name that ends in {suffixes}")

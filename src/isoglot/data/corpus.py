@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from itertools import chain, compress, islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -35,7 +36,7 @@ from isoglot.core.progress import Bar, Report
 from isoglot.data import filters
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import Again, atomic_folder, content_digest, count_bytes, exclusive, first_bytes, meter
-from isoglot.data.groups import Group, Languages, digest_of, groups_of
+from isoglot.data.groups import Group, Languages, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
 from isoglot.data.readers import READERS, files_of, match_pattern, read
@@ -48,6 +49,15 @@ Leak = Path | Collection[str] | Callable[[], Collection[str]]  # a file or folde
 JOINED = "joined"  # name of all sources as one
 _COUNTS = "counts.json"  # in the folder of a table: what was counted while it was built
 _SPOOLED = 4096  # groups that a temporary file has in one piece
+
+
+def digest_of(groups: Iterable[Group]) -> str:
+    """Changes when any group does."""
+    checksum = blake2b(digest_size=16)
+    for group in groups:
+        sides = (group.texts, group.langs, group.key, group.hard_negatives, group.hard_langs)
+        checksum.update(repr((*sides, sorted(group.extras.items()))).encode("utf-8", "surrogatepass"))
+    return checksum.hexdigest()
 
 
 class Source(ABC):

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from hashlib import blake2b
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -99,21 +98,18 @@ def groups_of(
     columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
+    # Two lists of more items than a pair has are columns.
+    sides = data if isinstance(data, (list, tuple)) and len(data) == 2 else ()
+    lengths = [len(side) if isinstance(side, list) or getattr(side, "ndim", 0) == 1 else 0 for side in sides]
+    if sides and lengths[0] == lengths[1] > 2 and lengths[0] != len(codes):
+        problem = f"{name} is two lists of {lengths[0]:,} items"
+        raise TypeError(f"{problem}; pass list(zip(a, b)) if they are columns, or tuples if they are groups")
     return _read_rows(data if rows is None else rows, codes, columns, hard, skipped, name)
 
 
 def short_row(groups: Iterable[Group]) -> int:
     """The number, from 1, of the first group that is one sentence without a translation; 0 if there is none."""
     return next((number for number, group in enumerate(groups, 1) if len(group.texts) < 2), 0)
-
-
-def digest_of(groups: Iterable[Group]) -> str:
-    """Changes when any group does."""
-    checksum = blake2b(digest_size=16)
-    for group in groups:
-        sides = (group.texts, group.langs, group.key, group.hard_negatives, group.hard_langs)
-        checksum.update(repr((*sides, sorted(group.extras.items()))).encode("utf-8", "surrogatepass"))
-    return checksum.hexdigest()
 
 
 def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] | None = None) -> Group:
@@ -182,6 +178,8 @@ def _rows(data: Any, called: str) -> Iterator[dict[str, Any]] | None:
             raise TypeError(f"{called} is a dict whose values are not columns; {_PASS}")
         columns = {str(name): list(value) for name, value in data.items()}
     elif hasattr(data, "dtypes") and hasattr(data, "columns"):  # pandas, polars
+        if twice := [str(column) for column, count in Counter(data.columns).items() if count > 1]:
+            raise ValueError(f"{called} has several columns named {twice[0]!r}; rename all but one")
         columns = {str(name): data[name].to_list() for name in data.columns}
     elif hasattr(data, "to_pydict"):  # pyarrow
         columns = data.to_pydict()

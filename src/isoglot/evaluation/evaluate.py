@@ -16,7 +16,7 @@ from isoglot.core.progress import Progress, Report
 from isoglot.core.score import Setting
 from isoglot.data.files import check_output, digest, exclusive
 from isoglot.data.groups import groups_of, short_row
-from isoglot.data.languages import canonical_list
+from isoglot.data.languages import among, canonical_list
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
@@ -165,15 +165,19 @@ def _make_tasks(pairs: Any, sts: Any, languages: tuple[str, ...]) -> list[Planne
     """The tasks on data in memory."""
     tasks: list[Planned] = []
     if pairs is not None:
-        groups = tuple(groups_of(pairs, languages or None, name="pairs"))
+        # One language selects among the tasks, as everywhere; the sentences of the other are needed with it.
+        groups = tuple(groups_of(pairs, languages if len(languages) > 1 else None, name="pairs"))
         if not groups:
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
         if number := short_row(groups):
-            where = f" in {', '.join(languages)}" if languages else ""
+            where = f" in {', '.join(languages)}" if len(languages) > 1 else ""
             raise EvaluationError(f"row {number} of pairs needs a sentence and its translation{where}; complete it")
         has_codes = all(len(set(group.langs)) == len(group.langs) for group in groups)
         if not has_codes:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
+        present = {code for group in groups for code in group.langs}
+        if absent := [one for one in languages if has_codes and not any(among(code, [one]) for code in present)]:
+            raise EvaluationError(f"pairs has no sentences in {', '.join(absent)}; it has {', '.join(sorted(present))}")
         tasks.append((Retrieval(groups), languages if has_codes else ()))
     if sts is not None:
         rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_ratings(sts), 1))

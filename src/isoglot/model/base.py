@@ -382,8 +382,6 @@ class Model(Backend):
         rows = np.asarray(self.encode(given)) if isinstance(given, list) else given
         if rows.ndim not in (1, 2):
             raise TypeError(f"similarity takes texts or vectors (N, D), got {quote(side)}")
-        if rows.dtype.itemsize == 1:
-            raise ValueError(f"vectors of {rows.dtype} are steps or bits, which have no cosines; pass those of floats")
         return np.atleast_2d(rows)
 
 
@@ -408,10 +406,12 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     """An argument that is either: texts, a single one too, as a list of strings, or vectors as an array of numbers.
 
     Texts may be all that `encode` takes; vectors an array, a tensor, a list of these, or a list of lists of numbers.
-    Raises TypeError, naming the `caller`, for anything else.
+    Raises ValueError for vectors of bytes, and TypeError, naming the `caller`, for anything else.
     """
     takes = f"{caller} takes texts or vectors (N, D)"
     if hasattr(given, "__array__") and (array := as_array(given)).dtype.kind in "fiu":
+        if array.dtype.itemsize == 1:
+            raise ValueError(f"vectors of {array.dtype} are steps or bits, which have no cosines; pass those of floats")
         return np.asarray(array)
     try:
         texts = engine.check_texts(given)

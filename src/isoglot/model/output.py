@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from typing import Any
 
 import numpy as np
@@ -68,10 +68,8 @@ def quantize_vectors(vectors: Any, kind: str, *, calibration: Any = None) -> NDA
 
 def _in_steps(rows: NDArray[Any], kind: str, calibration: Any) -> NDArray[Any]:
     if calibration is None and len(rows) < _FEW:
-        warnings.warn(
-            f"the ranges of {kind} are those of {len(rows)} vectors, too few to suit others; pass calibration=",
-            stacklevel=4,
-        )
+        problem = f"the ranges of {kind} are those of {len(rows)} vectors, too few to suit others"
+        logging.getLogger("isoglot").warning("warning: %s; pass a calibration", problem)
     if calibration is None and not len(rows):
         return rows.astype(np.uint8)
     lowest, highest = find_ranges(rows if calibration is None else calibration)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.core.errors import CheckpointError, RecipeError, nearest, quote
-from isoglot.data.groups import digest_of
+from isoglot.data.corpus import digest_of
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
 from isoglot.evaluation import TASKS

@@ -8,7 +8,8 @@ making the files in OUTPUT that its recipes read and that no data set holds:
     negatives/<pair>.jsonl            hard negatives, mined
     wikipedia/, wikipedia-test/       sentences with links to territories, from the sample dumps in DATA; of one page in
                                       five the test has all
-    wikipedia-shuffled/               those of wikipedia/, each with the entity that another one links
+    wikipedia-shuffled/               those of wikipedia/, each with the entity that another one links; in
+                                      wikipedia-shuffled-within/ one in the same language
     wikipedia-more/, wikipedia-more-test/  the same with links to territories, languages, and what emoji show
     wikipedia/entity_vectors.npy      a model's vectors of the names of these territories
     wikipedia-pages/entity_vectors.npy  its vectors of the first sentences of their pages, as far as the dumps have them
@@ -69,8 +70,9 @@ TERRITORIES = "main/*/territories.json"
 LARGEST = "wiki-xml-7lang/viwiki-truncated-100k.xml.xz"
 LEAST = {"tatoeba": 4, "eight": 8}  # languages of a group in joined/<name>.jsonl
 LEAST_LINKS = {"wikipedia": 10, "wikipedia-more": 1}  # of an entity, exclusive
+SHUFFLED, SHUFFLED_WITHIN = "wikipedia-shuffled", "wikipedia-shuffled-within"  # among all, and in each language
 USERS = {  # each folder of sentences with links, and the folders that cannot be made without it
-    "wikipedia": ("wikipedia", "wikipedia-test", "wikipedia-pages", "wikipedia2vec", "wikipedia-shuffled"),
+    "wikipedia": ("wikipedia", "wikipedia-test", "wikipedia-pages", "wikipedia2vec", SHUFFLED, SHUFFLED_WITHIN),
     "wikipedia-more": ("wikipedia-more", "wikipedia-more-test"),
 }
 TATOEBA, MORE_TATOEBA = "opus-tatoeba-v2021-08-07", "tatoeba-pairs/pairs.jsonl.xz"
@@ -105,8 +107,8 @@ def make(path: Path, data: Path, output: Path) -> None:
     elif str(path) == "wikipedia/entity_vectors.npy":
         folder = output / path.parent
         write_vectors(encode_names(load("multilingual-e5-small").encode, folder), folder, source=Path("names"))
-    elif path.parts[0] == "wikipedia-shuffled":
-        shuffle_entities(output / "wikipedia", output / "wikipedia-shuffled")
+    elif path.parts[0] in (SHUFFLED, SHUFFLED_WITHIN):
+        shuffle_entities(output / "wikipedia", output / path.parts[0], within=path.parts[0] == SHUFFLED_WITHIN)
     elif str(path) == "wikipedia-pages/entity_vectors.npy":
         print("reading the first sentences of pages", file=sys.stderr, flush=True)
         encode_pages(data, output / path.parent, output)
@@ -202,12 +204,20 @@ def hold_out(whole: Path, output: Path) -> None:
             file.writelines(f"{line}\n" for line in parts[test])
 
 
-def shuffle_entities(whole: Path, output: Path) -> None:
-    """Write the sentences of `whole` to `output`, each with the entity and hard entities of another one, at random."""
+def shuffle_entities(whole: Path, output: Path, *, within: bool) -> None:
+    """Write the sentences of `whole` to `output`, each with the entity and hard entities of another one, at random.
+
+    within   the other sentence is in the same language, so that entities say as much of it as before
+    """
     items = [json.loads(line) for _, line in read_lines(whole / SENTENCES)]
+    generator, others = np.random.default_rng(0), list(range(len(items)))
+    for language in sorted({item["lang"] for item in items}) if within else [None]:
+        places = [place for place, item in enumerate(items) if language in (None, item["lang"])]
+        for place, other in zip(places, generator.permutation(places), strict=True):
+            others[place] = other
     with atomic_folder(output) as folder, atomic_write(folder / SENTENCES) as file:
         shutil.copy(whole / TABLE, folder)
-        for item, other in zip(items, np.random.default_rng(0).permutation(len(items)), strict=True):
+        for item, other in zip(items, others, strict=True):
             linked = {key: items[other][key] for key in ("entity", "hard")}
             file.write(json.dumps(item | linked, ensure_ascii=False) + "\n")
 

@@ -44,18 +44,21 @@ def test_sentences_without_their_test_are_an_error(script, tmp_path):
         script.prepare(design("wikipedia-test"), tmp_path / "data", tmp_path)
 
 
-def test_shuffled_entities_are_those_of_other_sentences(script, tmp_path):
-    whole, items = tmp_path / "wikipedia", [{"text": str(n), "entity": f"E{n}", "hard": [n]} for n in range(20)]
+@pytest.mark.parametrize("name", ["wikipedia-shuffled", "wikipedia-shuffled-within"])
+def test_shuffled_entities_are_those_of_other_sentences(script, tmp_path, name):
+    whole = tmp_path / "wikipedia"
+    items = [{"text": str(n), "lang": "ab"[n % 2], "entity": f"E{n}", "hard": [n]} for n in range(40)]
     whole.mkdir()
     (whole / script.TABLE).write_text("table")
     (whole / SENTENCES).write_text("".join(json.dumps(item) + "\n" for item in items))
-    script.make(Path("wikipedia-shuffled"), tmp_path / "data", tmp_path)
-    lines = (tmp_path / "wikipedia-shuffled" / SENTENCES).read_text().splitlines()
-    shuffled = [json.loads(line) for line in lines]
-    assert [item["text"] for item in shuffled] == [item["text"] for item in items]
+    script.make(Path(name), tmp_path / "data", tmp_path)
+    shuffled = [json.loads(line) for line in (tmp_path / name / SENTENCES).read_text().splitlines()]
+    assert [(item["text"], item["lang"]) for item in shuffled] == [(item["text"], item["lang"]) for item in items]
     assert sorted(item["entity"] for item in shuffled) == sorted(item["entity"] for item in items)
     assert all(item["entity"] == f"E{item['hard'][0]}" for item in shuffled)
-    assert sum(item["entity"] == f"E{item['text']}" for item in shuffled) < 5
+    assert sum(item["entity"] == f"E{item['text']}" for item in shuffled) < 8
+    same = sum("ab"[item["hard"][0] % 2] == item["lang"] for item in shuffled)
+    assert same == 40 if name.endswith("within") else 10 < same < 30
 
 
 def test_pairs_have_the_first_sentence_of_each_language(script):

@@ -131,6 +131,14 @@ def test_negatives_are_in_the_language_of_their_target(toy_static):
     ]  # fmt: skip
 
 
+def test_groups_of_one_key_are_no_negatives_of_each_other(toy_static):
+    pairs = [("A dog barks.", "Ein Hund bellt."), ("The dog is barking.", "Der Hund bellt."), ("A cat.", "Eine Katze.")]
+    groups = [Group(pair, ("eng", "deu"), key) for pair, key in zip(pairs, ("dog", "dog", ""), strict=True)]
+    found = [group.hard_negatives for group in add_hard_negatives(toy_static, groups, 2)]
+    assert found[:2] == [("Eine Katze.",), ("Eine Katze.",)]
+    assert sorted(found[2]) == ["Der Hund bellt.", "Ein Hund bellt."]
+
+
 def test_a_sentence_is_no_negative_of_itself(toy_static):
     """It may be the target of another one, in one language or where it was left untranslated."""
     texts = ["a dog", "the park", "signs", "numbers"]

@@ -140,8 +140,11 @@ def test_numbers_of_numpy_are_numbers():
         ([("a", 0.5)], ["row 1", "float"]),
         ([("a", "b"), 3], ["row 2", "int"]),
         ([{"a"}], ["row 1", "set"]),
-        (([*"abc"], [*"def"]), ["two lists of 3", "zip"]),
-        ([np.array([*"abc"]), pandas.Series([*"def"])], ["two lists of 3", "zip"]),
+        (([*"abc"], [*"def"]), ["2 lists of 3", "zip"]),
+        ([np.array([*"abc"]), pandas.Series([*"def"])], ["2 lists of 3", "zip"]),
+        (np.array([[*"abc"], [*"def"]]), ["2 lists of 3", "zip"]),
+        ({"en": [*"abc"], "de": [*"def"]}.values(), ["2 lists of 3", "zip"]),
+        ([[*"abcd"], [*"efgh"], [*"ijkl"]], ["3 lists of 4", "zip"]),
     ],
     ids=str,
 )
@@ -161,6 +164,8 @@ def test_wrong_kinds_get_one_sentence_that_says_what_to_pass(data, parts):
         ([{"en": "a"}, {"en": None}], None, ["row 2", "no text"]),
         ({"id": ["s-1"], "en": ["a"], "de": ["b"]}, None, ["row 1", "Indonesian", "'s-1'"]),
         ({"No": ["1"], "en": ["a"], "de": ["b"]}, None, ["row 1", "Norwegian", "'1'"]),
+        (pandas.DataFrame({"en": ["a"], "de": ["b"], "doc": ["news"]}), None, ["row 1", "column doc"]),
+        ({"en": ["a"], "zh": ["b"]}, ("en", "fr"), ["no column in fra", "eng, zho"]),
         ([{"premise": "a", "hypothesis": "b", "gold_label": "neutral"}], None, ["row 1", "'gold_label'", "'neutral'"]),
         ([{"en": "a", "score": float("inf")}], None, ["row 1", "'score'", "inf"]),
         ([{"x": 1}], {"x": "en"}, ["row 1", "'x'", "int"]),
@@ -183,10 +188,23 @@ def test_mistakes_in_a_row_are_named(data, languages, parts):
 
 @pytest.mark.parametrize(
     "data, languages",
-    [([[*"abc"], [*"def"]], ("de", "en", "fr")), ([tuple("abc"), tuple("def")], None), ([[*"ab"], [*"cd"]], None)],
+    [
+        ([[*"abc"], [*"def"]], ("de", "en", "fr")),
+        ([tuple("abc"), tuple("def")], None),
+        ([[*"ab"], [*"cd"]], None),
+        (np.array([[*"ab"], [*"cd"], [*"ef"]]), None),
+    ],
 )
 def test_two_groups_are_not_mistaken_for_columns(data, languages):
     assert [group.texts for group in groups_of(data, languages)] == [tuple(row) for row in data]
+
+
+def test_what_looks_like_metadata_may_be_selected_or_left_out():
+    table = pandas.DataFrame({"en": ["a"], "zh": ["b"], "doc": ["news"]})
+    assert [*groups_of(table, ["en", "zh-CN"])] == [Group(("a", "b"), ("eng", "zho"))]
+    assert [*groups_of(table, {"en": "en", "doc": "doc"})] == [Group(("a", "news"), ("eng", "doc"))]
+    roles = [{"query": "a", "pos": "b", "neg": "c"}]  # of these one is the name of a role
+    assert next(iter(groups_of(roles, "en"))).texts == ("a", "b")
 
 
 def test_columns_of_one_name_are_refused():

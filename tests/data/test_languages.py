@@ -74,7 +74,8 @@ def test_a_code_without_script_stands_for_all_its_scripts():
     assert canonical_list("zh, kor") == canonical_list(["cmn", "ko"]) == ("zho", "kor")
     assert matches("zho_Hant", {"zho"})
     assert matches("zho", {"zho"})
-    assert not matches("zho", {"zho_Hant"})
+    assert matches("zho", {"zho_Hant"})  # it means either: a search for zh-TW in an index of zh found nothing
+    assert not matches("srp", {"srp_Latn"})  # it has a usual script
     assert not matches("zho_Hans", {"zho_Hant", "yue"})
 
 

@@ -79,6 +79,15 @@ def test_a_row_in_memory_is_named_by_its_place():
         isoglot.evaluate(lambda texts: [[np.nan if text == "d" else 1, 2] for text in texts], pairs=groups)
 
 
+def test_a_language_that_a_row_has_twice_changes_nothing_for_the_others():
+    """All rows lost their languages, so that pairs of other languages counted too."""
+    groups = [Group(pair, ("deu", "eng")) for pair in PAIRS[:2]] + [Group(pair, ("fra", "eng")) for pair in PAIRS[2:]]
+    twice = Group(("Hallo.", "Hello.", "Hello."), ("deu", "eng", "eng"))
+    for rows in (groups, [*groups[1:], twice]):
+        scores = isoglot.evaluate(translated, pairs=rows, languages=["de", "en"])
+        assert {(score.subset, score.n) for score in scores if score.subset != "mean"} == {("deu-eng", 2)}
+
+
 def test_rated_pairs_in_memory_are_correlated_with_cosines():
     def encode(texts):
         return np.array([{"a": (1, 0), "b": (0.9, 0.5), "c": (0, 1)}[text] for text in texts])
@@ -101,12 +110,23 @@ def test_rated_pairs_in_memory_are_correlated_with_cosines():
         ({"tasks": PAIRS}, TypeError, "pairs="),
         ({"tasks": [3]}, TypeError, "names of tasks"),
         ({"pairs": "pairs.tsv"}, TypeError, "pairs of strings"),
-        ({"pairs": ([*"abc"], [*"def"])}, TypeError, "two lists of 3 items"),
+        ({"pairs": ([*"abc"], [*"def"])}, TypeError, "2 lists of 3 items"),
         ({"pairs": {"de": ["a"], "en": ["b"]}, "languages": "es"}, EvaluationError, "in es; it has deu, eng"),
         ({"sts": [("a", "b")]}, TypeError, "row 1 of sts"),
         ({"sts": [("a", "b", 1), ("a", "b", "high")]}, TypeError, "row 2 of sts"),
         ({"sts": [("a", "b", 1), ("a", "b", float("nan"))]}, TypeError, "row 2 of sts"),
         ({"sts": "sts.tsv"}, TypeError, "rows"),
+        (
+            {"sts": {"sentence1": ["a", "a"], "sentence2": ["b", "c"], "score": [1.5, None], "label": [1, 0]}},
+            TypeError,
+            "row 2 of sts has no score",
+        ),
+        ({"pairs": {"de": ["a"], "fr": ["b"]}, "languages": "fr"}, EvaluationError, "scored with English"),
+        (
+            {"pairs": [Group(("a", "b"), ("eng", "deu")), Group(("c", "d"), ("eng", "eng"))]},
+            EvaluationError,
+            "row 2 of",
+        ),
         ({}, EvaluationError, "pass tasks"),
         *(({name: []}, EvaluationError, name) for name in ("pairs", "sts")),
         ({"pairs": [("alone",)]}, EvaluationError, "row 1 of pairs"),

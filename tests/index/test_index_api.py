@@ -235,6 +235,9 @@ def test_languages_of_sentences_are_canonical(toy_static):
     assert [hit.id for hit in index.search("Hallo", languages="de")] == ["1"]
     assert index.search("Hallo", 1, languages="deu")[0].translation_language == "eng"
     assert index.languages() == {"deu": 1, "fra": 1, "zho_Hant": 1}
+    either = isoglot.Index.build(toy_static, ["你好", "a"], languages=["zh", "en"])
+    assert [hit.text for hit in either.search("a", languages="zh-TW")] == ["你好"]
+    assert [hit.text for hit in either.search("a", exclude="zh-TW")] == ["a"]
 
 
 def test_unknown_languages_may_be_none(toy_static):

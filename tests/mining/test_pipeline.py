@@ -120,6 +120,17 @@ def test_repeated_blank_and_filtered_sentences(vectors):
     assert {pair.source_id for pair in found} == set(range(29))
 
 
+def test_a_language_check_may_say_that_it_does_not_know(vectors):
+    """None is another language; what langid returns, a code with a score, is an error that names the sentence."""
+    settings = {"vectors": vectors, "languages": ("de", "en"), "direction": "forward"}
+    known = Filters(check_language=lambda text: None if text == GERMAN[0] else "de" if text in GERMAN else "en")
+    found = isoglot.mine(None, GERMAN, ENGLISH, filters=known, **settings)
+    assert {pair.source_id for pair in found} == set(range(1, 30))
+    scored = Filters(check_language=lambda _: ("de", -50.0))
+    with pytest.raises(CorpusError, match=r"\('de', -50\.0\) for .*None"):
+        isoglot.mine(None, GERMAN, ENGLISH, filters=scored, **settings)
+
+
 def test_thresholds(vectors, pairs):
     gold = [(row, 29 - row) for row in range(30)]
     tuned = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, gold=gold)

@@ -56,6 +56,11 @@ def test_nothing_right_keeps_nothing():
 def test_gold_is_a_set():
     pairs, _ = listed([0.5, 0.4], [True, False])
     assert quality(pairs, [(0, 0), (0, 0)]).recall == 1
+    for gold in (np.array([[0, 0]]), zip([0], [0], strict=True), [[0, 0]]):
+        assert tune(pairs, gold).f1 == 1
+    for empty in ([], np.empty((0, 2), int)):
+        with pytest.raises(ValueError, match="gold is empty"):
+            quality(pairs, empty)
     assert quality(pairs, [(0, 0), (0, 0)]).f1 == pytest.approx(f1([(0, 0), (1, 1)], {(0, 0)}))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isnan
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
 from isoglot.core.numbers import fits
-from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, check_id, is_language, matches
 
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 Row: TypeAlias = Mapping[str, Any]
@@ -26,7 +26,6 @@ _ROLES = (
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("text", "translation"), ("text", ""), ("sentence", ""),
 )  # fmt: skip
 _HARD = re.compile(r"(hard_)?neg(ative)?s?(_?\d+)?")  # beside a pair: hard negatives
-_IDS = {"id": "Indonesian", "no": "Norwegian", "nr": "South Ndebele"}  # columns of ids, more often than these
 _OF_TEST_SETS = ("label", "id", "name", "places")  # keys of imported test sets other than their texts; skipped
 _PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # the keys of a group with all its fields
 _PAIRED = {"texts", "langs"}
@@ -98,11 +97,16 @@ def groups_of(
     columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
-    # Two lists of more items than a pair has are columns.
-    sides = data if isinstance(data, (list, tuple)) and len(data) == 2 else ()
-    lengths = [len(side) if isinstance(side, list) or getattr(side, "ndim", 0) == 1 else 0 for side in sides]
-    if sides and lengths[0] == lengths[1] > 2 and lengths[0] != len(codes):
-        problem = f"{name} is two lists of {lengths[0]:,} items"
+    names: Any = data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
+    found = [canonical(str(one)) for one in names if is_language(str(one))] if rows and not roles_in(names) else []
+    if found and (absent := [code for code in codes if not any(matches(one, (code,)) for one in found)]):
+        raise CorpusError(f"{name} has no column in {', '.join(absent)}; it has {', '.join(found)}")
+    # Two or three lists, or rows of an array, of more items than there are lists: columns.
+    is_table = isinstance(data, (list, tuple, ValuesView)) or len(getattr(data, "shape", ())) == 2
+    sides = list(data) if rows is None and is_table and len(data) < 4 else []
+    lengths = {len(side) if isinstance(side, list) or len(getattr(side, "shape", ())) == 1 else 0 for side in sides}
+    if len(sides) > 1 and len(lengths) == 1 and (length := max(lengths)) > len(sides) and length != len(codes):
+        problem = f"{name} is {len(sides)} lists of {length:,} items"
         raise TypeError(f"{problem}; pass list(zip(a, b)) if they are columns, or tuples if they are groups")
     return _read_rows(data if rows is None else rows, codes, columns, hard, skipped, name)
 
@@ -151,15 +155,6 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
     return group
 
 
-def check_id(row: Row, texts: Sequence[str], *, file: str | Path | None = None, line: int | None = None) -> None:
-    """Raise `CorpusError` if a text of the first row is an id or a number, of a column that would be a language."""
-    for name, cell in row.items():
-        is_id = name.lower() in _IDS and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1
-        if is_id and re.search(r"[^\W\d_]", "".join(texts)):  # not one number in all languages
-            problem = f"the column {name} would be {_IDS[name.lower()]}, and has ids such as {quote(cell, most=25)}"
-            raise CorpusError(f"{problem}; leave it out", file=file, line=line)
-
-
 def roles_in(names: Container[str]) -> tuple[str, str] | None:
     """The names among these that specify the role of a sentence and not its language; None if there are none."""
     return next((roles for roles in _ROLES if roles[0] in names and (not roles[1] or roles[1] in names)), None)
@@ -168,7 +163,7 @@ def roles_in(names: Container[str]) -> tuple[str, str] | None:
 def _rows(data: Any, called: str) -> Iterator[dict[str, Any]] | None:
     """The rows of data with columns; None for other data."""
     if hasattr(data, "column_names") and hasattr(data, "iter"):  # datasets; cell by cell it is many times slower
-        blocks = data.iter(_BLOCK)
+        blocks = data.with_format(None).iter(_BLOCK)
         return (dict(zip(block, row, strict=True)) for block in blocks for row in zip(*block.values(), strict=True))
     columns: dict[str, list[Any]]
     if isinstance(data, Mapping):
@@ -206,7 +201,7 @@ def _read_rows(
                 negatives = unzip(_select_cells(row, hard))
                 row = {name: value for name, value in row.items() if name not in hard} if hard else row
                 group = _read_columns(row, columns) if columns else _read_row(row, codes, skipped)
-                if number == 1 and not columns:
+                if number == 1 and not columns and not roles_in(row):
                     check_id(row, group.texts)
                 group = replace(group, hard_negatives=negatives[0], hard_langs=negatives[1]) if hard else group
             else:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from isoglot.core.errors import CorpusError, nearest, quote
 
@@ -52,6 +52,11 @@ _PART_OF_USUAL = {("kor", "Hang")}
 _SCRIPT = re.compile("[-_][A-Za-z]{4}(?![A-Za-z])")
 # Valid codes that mean something else as the name of a column.
 _NOT_MEANT = {"src", "tgt", "trg"}
+_IDS = {"id": "Indonesian", "no": "Norwegian", "nr": "South Ndebele"}  # columns of ids, more often than these
+_METADATA = {  # codes of small languages that are more often names of columns
+    *("doc", "err", "lbl", "len", "log", "num", "org", "par", "pid", "pos", "row", "sec", "seg", "set", "sid", "sim"),
+    *("sub", "sys", "tag", "tid", "txt", "url", "var", "ver"),
+}
 
 
 def canonical(code: str, *, file: str | Path | None = None, line: int | None = None) -> str:
@@ -103,9 +108,24 @@ def header_languages(names: Sequence[str], asides: Collection[str] = ()) -> list
     return [kind if kind in asides else next(languages) for kind in kinds]
 
 
+def check_id(
+    row: Mapping[str, Any], texts: Sequence[str], *, file: str | Path | None = None, line: int | None = None
+) -> None:
+    """Raise `CorpusError` if a text of the first row is an id or metadata, of a column that would be a language."""
+    for name, cell in row.items():
+        if name.lower() in _METADATA and cell in texts:
+            problem = f"the column {name} would be sentences in the language of this code"
+            raise CorpusError(f"{problem}; leave it out, or select languages", file=file, line=line)
+        is_id = name.lower() in _IDS and cell in texts and re.search(r"\d|\w[._]\w", cell) and len(cell.split()) == 1
+        if is_id and re.search(r"[^\W\d_]", "".join(texts)):  # not one number in all languages
+            problem = f"the column {name} would be {_IDS[name.lower()]}, and has ids such as {quote(cell, most=25)}"
+            raise CorpusError(f"{problem}; leave it out", file=file, line=line)
+
+
 def matches(code: str, wanted: Collection[str]) -> bool:
-    """Whether a language code is among the requested ones; a requested code without a script accepts every script."""
-    return code in wanted or code.partition("_")[0] in wanted
+    """Whether a language code is among the requested ones; one without a script means all, `zho` on either side."""
+    either = code in _ALWAYS_WITH_SCRIPT and any(one.startswith(f"{code}_") for one in wanted)
+    return either or code in wanted or code.partition("_")[0] in wanted
 
 
 def among(code: str, languages: Sequence[str]) -> bool:

@@ -172,12 +172,18 @@ def _make_tasks(pairs: Any, sts: Any, languages: tuple[str, ...]) -> list[Planne
         if number := short_row(groups):
             where = f" in {', '.join(languages)}" if len(languages) > 1 else ""
             raise EvaluationError(f"row {number} of pairs needs a sentence and its translation{where}; complete it")
-        has_codes = all(len(set(group.langs)) == len(group.langs) for group in groups)
+        has_codes = any(len(set(group.langs)) > 1 for group in groups)
         if not has_codes:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
+        if alike := [at for at, group in enumerate(groups, 1) if len(set(group.langs)) < 2]:
+            problem = f"row {alike[0]} of pairs has no language but {groups[alike[0] - 1].langs[0]}"
+            raise EvaluationError(f"{problem}, and others have two; remove it, or score it apart")
         present = {code for group in groups for code in group.langs}
         if absent := [one for one in languages if has_codes and not any(among(code, [one]) for code in present)]:
             raise EvaluationError(f"pairs has no sentences in {', '.join(absent)}; it has {', '.join(sorted(present))}")
+        if has_codes and len(languages) == 1 and (among("eng", languages) or "eng" not in present):
+            problem = f"{languages[0]} is scored with English by default"
+            raise EvaluationError(f"{problem}; pass both languages of the pairs, of {', '.join(sorted(present))}")
         tasks.append((Retrieval(groups), languages if has_codes else ()))
     if sts is not None:
         rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_read_ratings(sts), 1))
@@ -194,10 +200,15 @@ def _read_ratings(rows: Any) -> Iterator[tuple[str, str, float]]:
     columns = isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")
     if isinstance(rows, str) or not (columns or isinstance(rows, Iterable)):
         raise TypeError(f"sts is of type {type(rows).__name__}; pass rows (sentence, sentence, gold)")
-    for number, row in enumerate(groups_of(rows) if columns else rows, 1):
+    rows = list(groups_of(rows, name="sts")) if columns else rows
+    gold = next(
+        (name for name in ("score", "gold", "label") if columns and any(name in row.extras for row in rows)), ""
+    )
+    for number, row in enumerate(rows, 1):
+        if gold and gold not in row.extras:
+            raise TypeError(f"row {number} of sts has no {gold}; leave the row out or give its score")
         if columns:
-            gold = [row.extras[name] for name in ("score", "gold", "label") if name in row.extras]
-            row = *row.texts, *gold[:1]
+            row = *row.texts, *([row.extras[gold]] if gold else [])
         is_pair = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
         if not is_pair or isinstance(row[2], str | bool | tuple | None):
             expected = "the columns sentence1, sentence2 and score" if columns else "rows (sentence, sentence, gold)"

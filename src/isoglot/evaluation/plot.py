@@ -69,7 +69,8 @@ def plot(
     """Draw a map of sentences.
 
     model      an encoder, a name or folder for `isoglot.load`, anything else with `encode(texts)`, a function from N
-               texts to an array (N, D), or the vectors (N, D) of all sentences in their order
+               texts to an array (N, D), or the vectors (N, D) of all sentences, row by row: en[0], de[0],
+               en[1] and so on for columns en and de
     texts      sentences, or any data that `isoglot.data.groups_of` accepts: tuples of translations, `Group`s, a
                DataFrame, or a dict from languages to lists of equal length (empty sentences are left out)
     output     a file to write: .html (interactive), .png, .svg or .pdf

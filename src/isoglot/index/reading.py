@@ -27,8 +27,8 @@ from isoglot.core.arguments import check_arguments
 from isoglot.core.errors import CorpusError, quote
 from isoglot.core.numbers import finite
 from isoglot.data import formats
-from isoglot.data.groups import check_id, group_of, unzip
-from isoglot.data.languages import UNKNOWN, canonical, canonical_list, header_languages, is_language
+from isoglot.data.groups import group_of, roles_in, unzip
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, check_id, header_languages, is_language
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_moses
 from isoglot.data.readers.tsv import IGNORED, KEY, SCORE
@@ -180,7 +180,8 @@ def _check_id(names: Sequence[str], path: str, line: int) -> None:
 
 def _check_numbers(row: Mapping[str, Any], texts: Sequence[str], path: str, line: int) -> None:
     """Raise `CorpusError` where a column such as `No` would be a language and has numbers; `id` are ids here."""
-    check_id({name: cell for name, cell in row.items() if name.lower() != "id"}, texts, file=path, line=line)
+    if not roles_in(row):
+        check_id({name: cell for name, cell in row.items() if name.lower() != "id"}, texts, file=path, line=line)
 
 
 def _one(codes: Sequence[str], path: str) -> str:

@@ -48,7 +48,8 @@ _BLOCK = 8192  # rows of vectors copied at a time
 class MinedPairs(PairList[MinedPair]):
     """Mined pairs, best first: `len`, iteration and indexing give `MinedPair`s.
 
-    rows       row numbers and scores as arrays
+    rows       row numbers of `sides`, without blank and repeated sentences, and scores as arrays; the places in what
+               was passed are `source_id` and `target_id` of each pair
     threshold  lowest score kept; None: all pairs were kept
     quality    with gold pairs, the precision, recall and F1 at this threshold
     estimated  with an estimated threshold, the expected precision and recall

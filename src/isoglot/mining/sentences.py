@@ -249,11 +249,22 @@ def match_script(language: str) -> Callable[[str], bool]:
     return keep
 
 
-def match_language(language: str, identify: Callable[[str], str]) -> Callable[[str], bool]:
-    """Whether a function from a sentence to a language code returns this language; scripts are not compared."""
+def match_language(language: str, identify: Callable[[str], str | None]) -> Callable[[str], bool]:
+    """Whether a function from a sentence to a language code returns this language; scripts are not compared.
+
+    None is another language. Raises `CorpusError` for anything else.
+    """
     wanted = canonical(language).partition("_")[0]
     same = lru_cache(maxsize=1024)(lambda code: canonical(code).partition("_")[0] == wanted)
-    return lambda text: bool(same(identify(text)))
+
+    def keep(text: str) -> bool:
+        code = identify(text)
+        if not isinstance(code, str | None):
+            problem = f"the language check returned {quote(code)} for {quote(text, most=40)}"
+            raise CorpusError(f"{problem}; it must return a language code such as {language!r}, or None")
+        return code is not None and same(code)
+
+    return keep
 
 
 @lru_cache(maxsize=1 << 16)

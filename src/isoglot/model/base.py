@@ -368,7 +368,7 @@ class Model(Backend):
     def _as_tensors(self, rows: Any, whole: bool) -> Any:
         """Arrays as tensors on the model's device; a matrix as one tensor if it is to stay `whole`."""
         if isinstance(rows, list) or (rows.ndim == 2 and not whole):
-            return [self._as_tensors(row, whole) for row in rows]
+            return [self._as_tensors(row, True) for row in rows]
         return torch_half("encoders").to_tensor(rows, self.device)
 
     def _find_prompt(self, name: str) -> str:

@@ -113,7 +113,7 @@ def encode_tokens(
                 padded = model.states(part.tokens.select(chunk), asked.precision).astype(asked.dtype, copy=False)
                 for row, table in zip(chunk.tolist(), padded, strict=True):
                     states[row] = table[: lengths[row]]
-            rows += states if part.rows is None else [states[row] for row in part.rows]
+            rows += states if part.rows is None else [states[row].copy() for row in part.rows]  # one for each text
             if progress is not None:
                 progress(len(rows), None)
     return rows[0] if isinstance(texts, str) else rows

@@ -13,7 +13,7 @@ and a list without any right pair gets a threshold as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,9 +46,12 @@ class Quality:
 
 @check_arguments()
 def quality(pairs: Pairs, gold: Gold, *, threshold: float = -np.inf) -> Quality:
-    """Score mined pairs against gold ones, `(source, target)` row numbers. Raises `ValueError` when gold is empty."""
-    selection = pairs.above(threshold)
-    return _quality(threshold, int(_hits(selection, gold).sum()), len(selection), len(set(gold)))
+    """Score mined pairs against gold ones, `(source, target)` row numbers. Raises `ValueError` when gold is empty.
+
+    Of paraphrases, which are mined within one list, the smaller number comes first in both.
+    """
+    known, selection = _as_pairs(gold), pairs.above(threshold)
+    return _quality(threshold, int(_hits(selection, known).sum()), len(selection), len(known))
 
 
 @check_arguments()
@@ -59,9 +62,10 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
     next; at the end of the list it is the last score. Of thresholds with equal F1 the highest is taken. When no pair is
     gold the threshold is infinite: nothing is kept.
     """
-    right = np.cumsum(_hits(pairs, gold))
+    known = _as_pairs(gold)
+    right = np.cumsum(_hits(pairs, known))
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], len(pairs) > 0))
-    size = len(set(gold))
+    size = len(known)
     f1 = 2 * right[cuts] / (cuts + 1 + size)  # the same as 2PR / (P + R)
     if not len(cuts) or not f1.max():
         return _quality(np.inf, 0, 0, size)
@@ -72,12 +76,15 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
     return _quality(threshold, int(right[cut]), cut + 1, size)
 
 
-def _hits(pairs: Pairs, gold: Gold) -> NDArray[np.bool_]:
-    if not gold:
+def _as_pairs(gold: Gold) -> set[tuple[int, int]]:
+    if not (known := {(int(source), int(target)) for source, target in gold}):
         raise ValueError("gold is empty; pass at least one known pair")
-    gold_pairs = set(gold)
+    return known
+
+
+def _hits(pairs: Pairs, known: Set[tuple[int, int]]) -> NDArray[np.bool_]:
     mined_pairs = zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
-    return np.fromiter((pair in gold_pairs for pair in mined_pairs), np.bool_, len(pairs))
+    return np.fromiter((pair in known for pair in mined_pairs), np.bool_, len(pairs))
 
 
 def _quality(threshold: float, right: int, count: int, gold: int) -> Quality:

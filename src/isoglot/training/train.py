@@ -413,19 +413,16 @@ def _evaluations(
     if are_tasks:
         folder = str(environment.data_folder() if dev_data is None else dev_data)
         return [select_by(task, folder, codes) for task, codes in tasks_of(names)]
-    task = Retrieval(tuple(map(_name_sides, groups_of(dev, languages, name="dev"))), name="dev")
+    groups = tuple(groups_of(dev, languages, name="dev"))
+    if not any(len(set(group.langs)) > 1 for group in groups):  # one language, or unknown ones: a code for each place
+        sides = [tuple(f"side{place}" for place in range(1, len(group.langs) + 1)) for group in groups]
+        groups = tuple(replace(group, langs=codes) for group, codes in zip(groups, sides, strict=True))
+    task = Retrieval(groups, name="dev")
     if not task.subsets(Path()):
         raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
     if number := short_row(task.groups or ()):
         raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
     return [select_by(task)]
-
-
-def _name_sides(group: Group) -> Group:
-    """A group whose sentences are all of one language, or of unknown ones, with a code for each place."""
-    if len(set(group.langs)) > 1:
-        return group
-    return replace(group, langs=tuple(f"side{place}" for place in range(1, len(group.langs) + 1)))
 
 
 def train_seeds(

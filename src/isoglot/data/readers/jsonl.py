@@ -13,8 +13,8 @@ from typing import Any
 from isoglot.core.errors import CorpusError, naming_extras
 from isoglot.data.files import atomic_write
 from isoglot.data.formats import input_format, parquet_metadata, read_records
-from isoglot.data.groups import Group, check_id, group_of, groups_of
-from isoglot.data.languages import UNKNOWN, OnUnknown, canonical_list
+from isoglot.data.groups import Group, group_of, groups_of, roles_in
+from isoglot.data.languages import UNKNOWN, OnUnknown, canonical_list, check_id
 
 
 def read_jsonl(
@@ -40,7 +40,7 @@ def read_jsonl(
             group = group_of(item, codes, skipped=skipped)
         except CorpusError as error:
             raise CorpusError(str(error), file=path, line=number) from None
-        if number == 1:
+        if number == 1 and not roles_in(item):
             check_id(item, group.texts, file=path, line=number)
         if group.texts:
             yield group

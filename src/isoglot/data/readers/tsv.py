@@ -11,8 +11,8 @@ from typing import Any
 from isoglot.core.errors import CorpusError, quote
 from isoglot.core.numbers import finite
 from isoglot.data.formats import read_table
-from isoglot.data.groups import Group, check_id, group_of, roles_in, unzip
-from isoglot.data.languages import OnUnknown, canonical, header_languages
+from isoglot.data.groups import Group, group_of, roles_in, unzip
+from isoglot.data.languages import OnUnknown, canonical, check_id, header_languages
 
 SCORE, KEY, IGNORED = "score", "key", "_"
 _ASIDE = (SCORE, KEY, IGNORED)  # columns that are not sentences

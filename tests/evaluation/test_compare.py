@@ -422,6 +422,7 @@ def test_lists_of_scores_and_folders_are_compared(tmp_path):
         ([[Score("t", "a", "m", 0.5, 1)]], ["a", "b"], ValueError),
         ([["tatoeba"]], None, TypeError),
         ([Scores(model="m"), Scores(model="m")], None, EvaluationError),
+        ([[Score("t", "a", "m", 0.5, 1), Score("t", "a", "m", 0.6, 1)]], None, EvaluationError),  # two joined lists
     ],
 )
 def test_wrong_arguments_are_refused(systems, names, error):

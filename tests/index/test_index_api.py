@@ -200,6 +200,7 @@ def test_a_saved_index_is_of_the_same_kind(toy_static, tmp_path):
         ({"sentences": [Sentence("1", "Hallo", 5)]}, TypeError, r"sentences\[0\]: the language is 5"),
         ({"sentences": [Sentence("1", None)]}, TypeError, r"sentences\[0\]: the text is None"),
         ({"ids": [None] * 10}, TypeError, r"sentences\[0\]: the id is None"),
+        ({"ids": [b"x"] * 10}, TypeError, r"sentences\[0\]: the id is b'x'"),
         ({"translations": [3] * 10}, TypeError, r"sentences\[0\]: the translation is 3"),
         ({"kind": "hsnw"}, ValueError, "did you mean 'hnsw'"),
         ({"kind": "IDMap,Flat"}, ValueError, "leave IDMap out"),

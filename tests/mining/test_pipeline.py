@@ -294,7 +294,7 @@ BROKEN[1, 7, 1] = np.nan
         ({"sources": pd.DataFrame({"de": GERMAN})}, TypeError, r"sources: .*DataFrame.*table\['text'\]"),
         ({"vectors": 3}, TypeError, "vectors is 3"),
         ({"ids": ["a", "b"]}, TypeError, r"ids\[0\] is 'a'"),
-        ({"ids": [GERMAN, [None]]}, TypeError, r"ids\[1\]\[0\] is None"),
+        *(({"ids": [GERMAN, ["a", one]]}, TypeError, r"ids\[1\]\[1\] is ") for one in (None, float("nan"), b"x")),
         ({"sources": Path("a"), "ids": [["a"], ["b"]]}, TypeError, "sentences are in files"),
         ({"sources": [*GERMAN[:29], None]}, TypeError, r"sources\[29\] is None"),
         ({"output": Output(work="w")}, TypeError, "work resumes mining of files"),

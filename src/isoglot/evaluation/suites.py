@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from isoglot.core.errors import IsoglotError
+from isoglot.core.errors import EvaluationError, IsoglotError
 from isoglot.core.toml import tomllib
 from isoglot.data.languages import is_language
 from isoglot.evaluation import TASKS
@@ -76,8 +76,13 @@ class Suite:
 
 
 def by_key(scores: Iterable[Score]) -> dict[Key, Score]:
-    """Scores by task, subset and metric."""
-    return {make_key(score): score for score in scores}
+    """Scores by task, subset and metric. Raises `EvaluationError` for two of one key, as where lists were joined."""
+    table: dict[Key, Score] = {}
+    for score in scores:
+        if table.setdefault(make_key(score), score) is not score:
+            problem = f"the scores contain {score.task} {score.subset} {score.metric} twice"
+            raise EvaluationError(f"{problem}; pass the scores of each model apart")
+    return table
 
 
 def list_scores(keys: Iterable[Key]) -> str:

@@ -15,7 +15,7 @@ from isoglot.index.store import Sentence
 from isoglot.model.base import readable
 
 COLUMNS = ("languages", "translations", "translation_languages", "ids")
-_NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
+_NO_ID = (bool, float, bytes, list, dict, type(None))  # types whose text is not an id
 _TYPES = {"id": object, "text": str, "translation": str | None, "language": str | None,
           "translation_language": str | None}  # fmt: skip
 _Column = str | Iterable[str | None] | None

@@ -289,8 +289,8 @@ def _check_ids(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | l
         if isinstance(some, str) or not isinstance(some, Iterable):
             raise TypeError(f"ids[{at}] is {quote(some)}; {advice}")
         names = list(some)
-        if None in names:
-            raise TypeError(f"ids[{at}][{names.index(None)}] is None; {advice}")
+        if wrong := [place for place, name in enumerate(names) if isinstance(name, float | bytes | None)]:
+            raise TypeError(f"ids[{at}][{wrong[0]}] is {quote(names[wrong[0]])}, not a string; {advice}")
         lists.append([str(name) for name in names])
     if len(lists) != len(sides):
         raise ValueError(f"ids has {len(lists)} lists for {len(sides)} sides; {advice}")

@@ -72,6 +72,7 @@ HARD = [{"anchor": "a", "positive": positive, "negative": "c"} for positive in (
         ([{"id": "Selamat pagi!", "en": "a"}], None, [Group(("Selamat pagi!", "a"), ("ind", "eng"))]),
         ([{"id": "s-1", "en": "a", "de": "b"}], ("en", "de"), [Group(("a", "b"), ("eng", "deu"))]),  # an id, left out
         ([{"id": "s-1", "text": "s-2"}], None, [Group(("s-2",), ("und",))]),
+        ([{"text": "a", "lang": "de"}], None, [Group(("a",), ("deu",))]),
     ],
 )  # fmt: skip
 def test_pairs_groups_rows_and_columns(data, languages, groups):

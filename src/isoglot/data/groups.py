@@ -124,7 +124,8 @@ def group_of(row: Row, languages: Sequence[str] = (), *, skipped: Counter[str] |
         {"texts": [...], "langs": [...], "key": "...", "hard_negatives": [...], "hard_langs": [...], "extras": {...}}
         {"query": "...", "pos": [...], "neg": [...]}, {"anchor": ..., "positive": ..., "negative": ...}
         {"source": ..., "target": ...}, {"sentence1": ..., "sentence2": ..., "label": 1}
-        {"text": "..."}, {"text": "...", "language": "eng", "translation": "...", "translation_language": "deu"}
+        {"text": "..."}, {"text": "...", "lang": "eng"}
+        {"text": "...", "language": "eng", "translation": "...", "translation_language": "deu"}
 
     `languages` are language codes of the sentences without one, in their order, or one code for all; hard negatives
     have that of the positive, and may be in columns `negatives`, `negative_1`, `negative_2` and so on. A null or blank
@@ -304,6 +305,7 @@ _NAMES = ("key", "source_id", "target_id")
 
 
 def _read_roles(row: Row, roles: Sequence[str], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
+    row = {**row, "language": row["lang"]} if row.get("lang") and "language" not in row else row
     if roles[0] == "text" and row.get("language"):
         names = [str(row.get(name) or UNKNOWN) for name in ("language", "translation_language")[: 1 + bool(roles[1])]]
         languages = [canonical_or_skip(name, skipped) or "" for name in names]

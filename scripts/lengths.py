@@ -14,6 +14,7 @@ import argparse
 import json
 from pathlib import Path
 from statistics import mean, stdev
+from textwrap import fill
 
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, save
 
@@ -55,7 +56,7 @@ def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], out
                 for step, scores in longest[arm].items()
             }
             style = {**look(place + len(longest)), "capsize": 3}
-            right.errorbar(*points(changes), label=f"{arm} − {control}", **style)
+            right.errorbar(*points(changes), label=fill(f"{arm} − {control}", 56), **style)
         right.axhline(0, color="#555555", linewidth=0.8)
         for axes, words, columns in ((left, "dev, percent", 2), (right, "difference, points", 1)):
             axes.set_xlabel("steps")

@@ -148,9 +148,8 @@ def test_holm_by_hand():
 
 
 @given(
-    st.lists(
-        st.integers(0, 64).map(lambda number: Fraction(number, 64)), max_size=8
-    ),  # exact as floats, times eight too
+    # Exact as floats, times eight too.
+    st.lists(st.integers(0, 64).map(lambda number: Fraction(number, 64)), max_size=8),
     st.sampled_from([Fraction(1, 64), Fraction(1, 16), Fraction(1, 2)]),
 )
 def test_holm_rejects_what_its_steps_reject(p_values, level):

@@ -302,6 +302,7 @@ def test_a_closed_index_says_so(index):
           for wrong in (None, 3, ["a", None], {"a": "b"}, pd.DataFrame({"a": ["b"]}))),
         *((wrong, {}, ValueError, "must be") for wrong in (np.ones((2, 3)), np.ones(8), [3], [0])),
         *((np.ones((1, 8), kind), {}, ValueError, f"vectors of {kind}") for kind in ("int8", "uint8")),
+        ([np.ones(8, "int8")], {}, ValueError, "vectors of int8"),
         (np.full((1, 8), np.nan), {}, ValueError, "row 0 of the vectors contains NaN or infinity"),
         ("x", {"k": 0}, ValueError, "k is 0"),
         ("x", {"effort": -3}, ValueError, "effort is -3"),

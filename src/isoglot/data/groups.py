@@ -98,9 +98,9 @@ def groups_of(
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
     names: Any = data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
-    found = [canonical(str(one)) for one in names if is_language(str(one))] if rows and not roles_in(names) else []
-    if found and (absent := [code for code in codes if not any(matches(one, (code,)) for one in found)]):
-        raise CorpusError(f"{name} has no column in {', '.join(absent)}; it has {', '.join(found)}")
+    present = [canonical(str(one)) for one in names if is_language(str(one))] if rows and not roles_in(names) else []
+    if present and (absent := [code for code in codes if not any(matches(one, (code,)) for one in present)]):
+        raise CorpusError(f"{name} has no column in {', '.join(absent)}; it has {', '.join(present)}")
     # Two or three lists, or rows of an array, of more items than there are lists: columns.
     is_table = isinstance(data, (list, tuple, ValuesView)) or len(getattr(data, "shape", ())) == 2
     sides = list(data) if rows is None and is_table and len(data) < 4 else []
@@ -174,8 +174,8 @@ def _rows(data: Any, called: str) -> Iterator[dict[str, Any]] | None:
             raise TypeError(f"{called} is a dict whose values are not columns; {_PASS}")
         columns = {str(name): list(value) for name, value in data.items()}
     elif hasattr(data, "dtypes") and hasattr(data, "columns"):  # pandas, polars
-        if twice := [str(column) for column, count in Counter(data.columns).items() if count > 1]:
-            raise ValueError(f"{called} has several columns named {twice[0]!r}; rename all but one")
+        if repeated := [str(column) for column, count in Counter(data.columns).items() if count > 1]:
+            raise ValueError(f"{called} has several columns named {repeated[0]!r}; rename all but one")
         columns = {str(name): data[name].to_list() for name in data.columns}
     elif hasattr(data, "to_pydict"):  # pyarrow
         columns = data.to_pydict()

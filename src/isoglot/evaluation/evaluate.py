@@ -175,8 +175,8 @@ def _make_tasks(pairs: Any, sts: Any, languages: tuple[str, ...]) -> list[Planne
         has_codes = any(len(set(group.langs)) > 1 for group in groups)
         if not has_codes:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
-        if alike := [at for at, group in enumerate(groups, 1) if len(set(group.langs)) < 2]:
-            problem = f"row {alike[0]} of pairs has no language but {groups[alike[0] - 1].langs[0]}"
+        if monolingual := [at for at, group in enumerate(groups, 1) if len(set(group.langs)) < 2]:
+            problem = f"row {monolingual[0]} of pairs has no language but {groups[monolingual[0] - 1].langs[0]}"
             raise EvaluationError(f"{problem}, and others have two; remove it, or score it apart")
         present = {code for group in groups for code in group.langs}
         if absent := [one for one in languages if has_codes and not any(among(code, [one]) for code in present)]:

@@ -67,11 +67,11 @@ def _hard_negatives(
         report(f"count is {count}: only {len(targets) - 1:,} other targets exist in {groups[0].langs[1]}; using all")
     # A text is no negative of itself, as one that is a source and a target within a language, or is left untranslated;
     # nor are the targets of groups with one key of each other's sources.
-    same: dict[str, list[Group]] = {}
-    for group in groups:
-        same.setdefault(group.key, []).append(group)
+    groups_by_key: dict[str, list[Group]] = {}
+    for group in (group for group in groups if group.key):
+        groups_by_key.setdefault(group.key, []).append(group)
     translations = [*(group.texts for group in groups), *((text, text) for text in rows if text in columns)]
-    translations += [(a.texts[0], b.texts[1]) for key, of_key in same.items() if key for a in of_key for b in of_key]
+    translations += [(a.texts[0], b.texts[1]) for members in groups_by_key.values() for a in members for b in members]
     gold = [rows[source] for source, _ in translations], [columns[target] for _, target in translations]
     with tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True) as folder:
         settings: dict[str, Any] = {"normalize_embeddings": True, "progress": progress}

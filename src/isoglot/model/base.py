@@ -410,9 +410,7 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     """
     takes = f"{caller} takes texts or vectors (N, D)"
     if hasattr(given, "__array__") and (array := as_array(given)).dtype.kind in "fiu":
-        if array.dtype.itemsize == 1:
-            raise ValueError(f"vectors of {array.dtype} are steps or bits, which have no cosines; pass those of floats")
-        return np.asarray(array)
+        return _check_steps(array)
     try:
         texts = engine.check_texts(given)
     except TypeError as error:
@@ -422,10 +420,19 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     if other is None:
         return items
     rows: list[Any] = [as_array(item) if hasattr(item, "__array__") else item for item in items]
+    table = None
     with suppress(ValueError):  # rows of different lengths
-        if not any(isinstance(row, str) for row in rows) and (table := np.asarray(rows)).dtype.kind in "fiu":
-            return table
-    raise TypeError(f"{takes}, and item {other} is {quote(items[other])}")
+        table = None if any(isinstance(row, str) for row in rows) else np.asarray(rows)
+    if table is None or table.dtype.kind not in "fiu":
+        raise TypeError(f"{takes}, and item {other} is {quote(items[other])}")
+    return _check_steps(table)
+
+
+def _check_steps(array: Any) -> NDArray[Any]:
+    """The array. Raises ValueError for one of bytes."""
+    if array.dtype.itemsize == 1:
+        raise ValueError(f"vectors of {array.dtype} are steps or bits, which have no cosines; pass those of floats")
+    return np.asarray(array)
 
 
 def cache_key(model: Model, precision: str | None = None) -> str:

@@ -13,7 +13,7 @@ and a list without any right pair gets a threshold as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from isoglot.search.blocks import Margin
 from isoglot.search.exact import Neighbours
 from isoglot.search.pairs import MARGINS, Doubles, Pairs
 
-Gold = Collection[tuple[int, int]]
+Gold = Iterable[tuple[int, int]]
 
 ANCHOR = 0.1
 ROUNDS = 200
@@ -50,8 +50,8 @@ def quality(pairs: Pairs, gold: Gold, *, threshold: float = -np.inf) -> Quality:
 
     Of paraphrases, which are mined within one list, the smaller number comes first in both.
     """
-    known, selection = _as_pairs(gold), pairs.above(threshold)
-    return _quality(threshold, int(_hits(selection, known).sum()), len(selection), len(known))
+    gold_pairs, selection = _convert_gold(gold), pairs.above(threshold)
+    return _quality(threshold, int(_hits(selection, gold_pairs).sum()), len(selection), len(gold_pairs))
 
 
 @check_arguments()
@@ -62,10 +62,10 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
     next; at the end of the list it is the last score. Of thresholds with equal F1 the highest is taken. When no pair is
     gold the threshold is infinite: nothing is kept.
     """
-    known = _as_pairs(gold)
-    right = np.cumsum(_hits(pairs, known))
+    gold_pairs = _convert_gold(gold)
+    right = np.cumsum(_hits(pairs, gold_pairs))
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], len(pairs) > 0))
-    size = len(known)
+    size = len(gold_pairs)
     f1 = 2 * right[cuts] / (cuts + 1 + size)  # the same as 2PR / (P + R)
     if not len(cuts) or not f1.max():
         return _quality(np.inf, 0, 0, size)
@@ -76,15 +76,15 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
     return _quality(threshold, int(right[cut]), cut + 1, size)
 
 
-def _as_pairs(gold: Gold) -> set[tuple[int, int]]:
-    if not (known := {(int(source), int(target)) for source, target in gold}):
+def _convert_gold(gold: Gold) -> set[tuple[int, int]]:
+    if not (gold_pairs := {(int(source), int(target)) for source, target in gold}):
         raise ValueError("gold is empty; pass at least one known pair")
-    return known
+    return gold_pairs
 
 
-def _hits(pairs: Pairs, known: Set[tuple[int, int]]) -> NDArray[np.bool_]:
+def _hits(pairs: Pairs, gold_pairs: Set[tuple[int, int]]) -> NDArray[np.bool_]:
     mined_pairs = zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
-    return np.fromiter((pair in known for pair in mined_pairs), np.bool_, len(pairs))
+    return np.fromiter((pair in gold_pairs for pair in mined_pairs), np.bool_, len(pairs))
 
 
 def _quality(threshold: float, right: int, count: int, gold: int) -> Quality:

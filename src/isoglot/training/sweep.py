@@ -554,21 +554,21 @@ class _Job:
 def _lengthen(recipe: Recipe, factor: float) -> Recipe:
     """The recipe with a longer or shorter training; what counts steps in it is at least one, or zero as before."""
 
-    def times(settings: Any, *names: str) -> Any:
+    def multiply(settings: Any, *names: str) -> Any:
         values = {name: getattr(settings, name) for name in names}
         longer = {name: max(1, round(value * factor)) for name, value in values.items() if value}
         return settings.model_copy(update=longer)
 
     stages = [
-        times(stage, "steps").model_copy(
+        multiply(stage, "steps").model_copy(
             update={
                 "epochs": stage.epochs and stage.epochs * factor,
-                "optimizer": times(stage.optimizer, "warmup", "stair"),
+                "optimizer": multiply(stage.optimizer, "warmup", "stair"),
             }
         )
         for stage in recipe.stages
     ]
-    evaluation = tuple(times(one, "every") for one in recipe.evaluation)
+    evaluation = tuple(multiply(one, "every") for one in recipe.evaluation)
     return recipe.model_copy(update={"stages": tuple(stages), "evaluation": evaluation})
 
 

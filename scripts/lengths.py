@@ -3,9 +3,10 @@ r"""Dev scores over the steps of sweeps that differ in length: docs/images/lengt
     python scripts/lengths.py OUTPUT/many-tatoeba-800 OUTPUT/many-tatoeba-3200 --output docs/images/lengths.svg \
         --difference "4, one anchor=2, one anchor" --difference "4, every one an anchor=2, every one an anchor"
 
-On the left, lines join the evaluations of the longest runs, and markers alone are the ends of shorter runs, whose
-schedules end there. On the right are differences between two arms, run by run. Bars are one sample standard deviation
-over the seeds. A recipe with several evaluations has their names, one of which is passed as `--evaluation`.
+On the left, lines join the evaluations of the longest runs, of several folders if these are as long, and markers alone
+are the ends of shorter runs, whose schedules end there. On the right are differences between two arms, run by run. Bars
+are one sample standard deviation over the seeds. A recipe with several evaluations has their names, one of which is
+passed as `--evaluation`.
 """
 
 from __future__ import annotations
@@ -40,8 +41,12 @@ def read_curves(folder: Path, name: str) -> dict[str, Curve]:
 
 def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], output: Path) -> None:
     """Both panels, in one file."""
-    curves = (read_curves(folder, name) for folder in folders)
-    *shorter, longest = sorted(curves, key=lambda one: max(map(max, one.values())))
+    curves = [read_curves(folder, name) for folder in folders]
+    lengths = [max(map(max, one.values())) for one in curves]
+    shorter = [one for one, length in zip(curves, lengths, strict=True) if length < max(lengths)]
+    longest: dict[str, Curve] = {}
+    for one, length in zip(curves, lengths, strict=True):
+        longest |= one if length == max(lengths) else {}
     with canvas(2 * WIDTH, 4.2) as figure:
         left, right = figure.subplots(1, 2)
         for place, (arm, curve) in enumerate(longest.items()):

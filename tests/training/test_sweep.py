@@ -409,6 +409,16 @@ def test_entries_of_a_file(tmp_path):
         read_design(path, "on")
     with pytest.raises(RecipeError, match=r"designs\.toml.*--entry.*one"):
         read_design(path)
+    column = '{name = "c", task = "tatoeba", subset = "mean", metric = "accuracy/mean"}'
+    shared = f'[one]\nrecipe = "cpu/mpcl"\nset = ["steps=3"]\narms = [{{name = "a"}}]\ncolumns = [{column}]\n'
+    path.write_text(f'{shared}[two]\nrecipe = "cpu/joint"\nset = "one"\ncolumns = "one"\narms = [{{name = "b"}}]\n')
+    one, two = read_design(path, "one"), read_design(path, "two")
+    assert (two.set, two.columns) == (one.set, one.columns) == (("steps=3",), one.columns)
+    assert (two.recipe, two.arms[0].name) == ("cpu/joint", "b")
+    for key in ("set", "columns"):
+        path.write_text(f'{shared}[two]\nrecipe = "cpu/joint"\n{key} = "on"\narms = [{{name = "b"}}]\n')
+        with pytest.raises(RecipeError, match=rf"two: {key}: .*one"):
+            read_design(path, "two")
     (tmp_path / "recipe.toml").write_text('name = "a"\nsteps = 1\n')
     with pytest.raises(RecipeError, match=r"recipe\.toml: arms: missing"):
         read_design(tmp_path / "recipe.toml")

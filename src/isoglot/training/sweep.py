@@ -17,7 +17,7 @@ A design is the same as TOML, one file for each or a table of a file with severa
 
 An arm may be a model as it is (`model = "glove-6b-50d"`), or have a layer fitted at the end (`fit = "whitening"` or
 `"flow"`). A column may be the mean over several scores, `of = [{ task = …, subset = …, metric = … }, …]`, and have its
-`data` in a folder below `files`. `columns = "NAME"` are those of the table NAME of the same file.
+`data` in a folder below `files`. `columns = "NAME"` and `set = "NAME"` are those of the table NAME of the same file.
 """
 
 from __future__ import annotations
@@ -162,11 +162,12 @@ def read_design(path: str | Path, entry: str = "") -> Design:
         if entry not in entries:
             problem = f"{quote(entry)} is not a design in this file" if entry else "has several designs; pass --entry"
             raise RecipeError(f"{path}: {problem}; {nearest(entry, entries, most=99)}")
-        columns, data = data[entry].get("columns"), data[entry]
-        if isinstance(columns, str):  # the columns of another table
-            if columns not in whole:
-                raise RecipeError(f"{path}: {entry}: columns: {nearest(columns, entries)}")
-            data = data | {"columns": whole[columns].get("columns", [])}
+        data = data[entry]
+        for key in ("set", "columns"):
+            if isinstance(other := data.get(key), str):
+                if other not in whole:
+                    raise RecipeError(f"{path}: {entry}: {key}: {nearest(other, entries)}")
+                data = data | {key: whole[other].get(key, [])}
     return parse_design(data, where=f"{path}: {f'{entry}: ' if entry else ''}")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
@@ -46,11 +46,15 @@ def test_moments_are_the_loops_however_they_are_cut(seed, cuts):
 def test_it_is_sklearns_whitening_up_to_sign(seed, dim):
     decomposition = pytest.importorskip("sklearn.decomposition")
     rows = drawn(seed)
+    spread = np.linalg.svd(rows - rows.mean(0), compute_uv=False)
+    assume(spread[-1] > 1e-3 * spread[0])  # fewer directions than that are an error of their own
     layer, kept = whitening(moments([rows]), dim)
     ours = apply(layer, rows)
-    np.testing.assert_allclose(ours.mean(0), 0, atol=2e-4)
-    np.testing.assert_allclose(np.cov(ours.T).reshape(dim, dim), np.eye(dim), atol=2e-3)
     pca = decomposition.PCA(n_components=dim, whiten=True, svd_solver="full").fit(rows.astype(np.float64))
+    # A direction of little variance is a difference of large numbers, each of which float32 rounds.
+    rounding = np.finfo(np.float32).eps * np.abs(rows).max() / pca.explained_variance_[-1] ** 0.5
+    np.testing.assert_allclose(ours.mean(0), 0, atol=max(2e-4, 2 * rounding))
+    np.testing.assert_allclose(np.cov(ours.T).reshape(dim, dim), np.eye(dim), atol=2e-3)
     theirs = pca.transform(rows.astype(np.float64))
     np.testing.assert_allclose(ours * np.sign((ours * theirs).sum(0)), theirs, atol=2e-3)
     assert kept == pytest.approx(pca.explained_variance_ratio_.sum())

@@ -51,7 +51,7 @@ def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], out
         left, right = figure.subplots(1, 2)
         for place, (arm, curve) in enumerate(longest.items()):
             style = {**look(place), "capsize": 3}
-            left.errorbar(*points(curve), label=arm, **style)
+            left.errorbar(*points(curve), label=fill(arm, 26), **style)
             ends = {max(one[arm]): one[arm][max(one[arm])] for one in shorter if arm in one}
             if ends:
                 left.errorbar(*points(ends), linestyle="", markerfacecolor="white", markersize=8, **style)

@@ -88,3 +88,7 @@ def test_encode_gives_any_type(toy_static):
     assert model.encode("one", output_precision="binary").shape == (model.dim // 8,)
     with pytest.raises(ValueError, match="quantize_vectors"):
         model.encode(texts, output_precision="int8", output="vectors.npy")
+    encoded: list[object] = []
+    with pytest.raises(ValueError, match=f"of {model.dim} dimensions, got 2"):
+        model.encode(texts, output_precision="int8", calibration=np.eye(2), progress=lambda *done: encoded.append(done))
+    assert not encoded  # before anything is

@@ -111,7 +111,7 @@ def _encode(
 ) -> dict[str, Any]:  # fmt: skip
     from isoglot.data.formats import read_texts
     from isoglot.data.vectors import open_table, write_vectors
-    from isoglot.model.output import quantize_vectors
+    from isoglot.model.output import find_ranges, quantize_vectors
     from isoglot.model.resumable import encode_file
 
     ranges = None if calibration is None else open_table(calibration)
@@ -128,6 +128,9 @@ def _encode(
             table = output if (form, stored) == ("npy", "float32") else name_beside(output, "npy")
             check_output(output, inputs=[model, source])
         encoder = options.open_encoder(model, precision=settings.get("precision"), **opening)
+        if ranges is not None:
+            with options.naming(calibration):
+                ranges = find_ranges(ranges, dim=settings.get("truncate_dim") or encoder.dim)
         began = time.monotonic()
         with (
             console.Progress("encoding") as progress,

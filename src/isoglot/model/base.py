@@ -25,7 +25,7 @@ from isoglot.core.progress import Progress, bar
 from isoglot.data.vectors import unit
 from isoglot.model import engine
 from isoglot.model.backend import Backend
-from isoglot.model.output import check_output_precision, quantize_vectors
+from isoglot.model.output import check_output_precision, find_ranges, quantize_vectors
 from isoglot.model.resumable import encode_file
 from isoglot.model.tokenizer import readable as readable
 
@@ -291,6 +291,11 @@ class Model(Backend):
         check_output_precision(output_precision)
         if output_precision != "float32" and output is not None:
             raise ValueError("output is a file of floats; read it and pass it to isoglot.model.quantize_vectors")
+        if output_precision.endswith("int8") and calibration is not None:
+            calibration = texts_or_vectors(calibration, "calibration")
+            if isinstance(calibration, list):
+                calibration = self.encode(calibration, prompt=prompt, workers=workers, **settings)
+            calibration = find_ranges(calibration, dim=truncate_dim or self.dim)
         with bar("encoding", show=show_progress_bar, progress=progress) as tick:
             if output_value != "sentence_embedding":
                 if any((truncate_dim, normalize_embeddings, output, output_precision != "float32", workers != 1)):
@@ -308,10 +313,6 @@ class Model(Backend):
                 plan = engine.plan(self, **settings, devices=places)
                 rows = engine.encode(self, texts, plan, prompt=prompt, places=places, progress=tick)
         if output_precision != "float32":
-            if output_precision.endswith("int8") and calibration is not None:
-                calibration = texts_or_vectors(calibration, "calibration")
-                if isinstance(calibration, list):
-                    calibration = self.encode(calibration, prompt=prompt, workers=workers, **settings)
             rows = quantize_vectors(rows, output_precision, calibration=calibration)
         whole = convert_to_tensor or isinstance(texts, str)
         return rows if convert_to_numpy and not convert_to_tensor else self._as_tensors(rows, whole)

@@ -26,14 +26,16 @@ def check_output_precision(kind: str) -> None:
 
 
 @check_arguments()
-def find_ranges(vectors: Any) -> NDArray[np.float32]:
+def find_ranges(vectors: Any, *, dim: int | None = None) -> NDArray[np.float32]:
     """(2, D) the least and greatest value of each dimension of vectors (N, D), for `calibration`.
 
-    Save them with `numpy.save`. Raises ValueError for anything but finite vectors, or none.
+    Save them with `numpy.save`. Raises ValueError for anything but finite vectors, for none, and if D is not dim.
     """
     table = as_array(vectors)
     if table.ndim != 2 or not len(table) or table.dtype.kind not in "fiu" or len(not_finite(table)):
         raise ValueError(f"calibration needs finite vectors (N, D), got {quote(vectors)}")
+    if dim is not None and table.shape[1] != dim:
+        raise ValueError(f"calibration must be vectors of {dim} dimensions, got {table.shape[1]}")
     return np.stack([table.min(axis=0), table.max(axis=0)]).astype(np.float32)
 
 
@@ -72,9 +74,7 @@ def _in_steps(rows: NDArray[Any], kind: str, calibration: Any) -> NDArray[Any]:
         logging.getLogger("isoglot").warning("warning: %s; pass a calibration", problem)
     if calibration is None and not len(rows):
         return rows.astype(np.uint8)
-    lowest, highest = find_ranges(rows if calibration is None else calibration)
-    if len(lowest) != rows.shape[1]:
-        raise ValueError(f"calibration must be vectors of {rows.shape[1]} dimensions, got {len(lowest)}")
+    lowest, highest = find_ranges(rows if calibration is None else calibration, dim=rows.shape[1])
     step = (highest - lowest) / np.float32(255)
     steps = (rows - lowest) / np.where(step > 0, step, 1)
     rounded: NDArray[np.uint8] = steps.clip(0, 255).astype(np.uint8)

@@ -14,6 +14,7 @@ from isoglot.encoders import StaticEncoder, load, vocabulary
 from isoglot.model import encode as vectors_of
 from isoglot.model import engine
 from isoglot.model.layout import GRAPH
+from isoglot.model.output import find_ranges, quantize_vectors
 from isoglot.model.resumable import encode_file
 
 run = runner(
@@ -110,6 +111,22 @@ def test_encoded_rows_have_the_asked_shape(project):
     run("encode", "model", "lines.txt", "-o", "b.npy", "--devices", "cpu, ", "--no-normalize")
     expected = vectors_of(load("model"), SENTENCES, normalize_embeddings=False)
     np.testing.assert_allclose(np.load("b.npy"), expected, atol=1e-6)
+
+
+def test_a_calibration_is_checked_before_anything_is_encoded(project):
+    vectors = vectors_of(load("model"), SENTENCES)
+    np.save("ranges.npy", find_ranges(vectors[:5]))
+    np.save("wrong.npy", np.eye(2))
+    words = ("encode", "model", "lines.txt", "-o", "a.npy", "--output-precision", "int8", "--calibration")
+    before = {path.name for path in project.iterdir()}
+    with pytest.raises(EncoderError, match=r"wrong\.npy: .*8 dimensions, got 2"):
+        run(*words, "wrong.npy")
+    with pytest.raises(EncoderError, match=r"truncate_dim .*got 9"):
+        run(*words, "ranges.npy", "--truncate-dim", 9)
+    assert {path.name for path in project.iterdir()} == before
+    run(*words, "ranges.npy")
+    expected = quantize_vectors(vectors, "int8", calibration=vectors[:5])
+    assert np.abs(np.load("a.npy").astype(int) - expected).max() <= 1
 
 
 def test_an_encoding_resumes(project, monkeypatch):

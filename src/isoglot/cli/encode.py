@@ -130,7 +130,7 @@ def _encode(
         encoder = options.open_encoder(model, precision=settings.get("precision"), **opening)
         if ranges is not None:
             with options.naming(calibration):
-                ranges = find_ranges(ranges, dim=settings.get("truncate_dim") or encoder.dim)
+                ranges = find_ranges(ranges, dim=min(settings.get("truncate_dim") or encoder.dim, encoder.dim))
         began = time.monotonic()
         with (
             console.Progress("encoding") as progress,
@@ -139,7 +139,7 @@ def _encode(
             vectors = encode_file(encoder, text, output=table, progress=progress, report=console.say, **settings)
         seconds = time.monotonic() - began
         if stored != "float32":
-            with options.naming(calibration or source):
+            with options.naming(source):
                 vectors = quantize_vectors(vectors, stored, calibration=ranges)
         if to_stdout:
             write_vectors(sys.stdout.buffer, vectors, (line for _, line in read_texts(text)), form=form)

@@ -295,7 +295,7 @@ class Model(Backend):
             calibration = texts_or_vectors(calibration, "calibration")
             if isinstance(calibration, list):
                 calibration = self.encode(calibration, prompt=prompt, workers=workers, **settings)
-            calibration = find_ranges(calibration, dim=truncate_dim or self.dim)
+            calibration = find_ranges(calibration, dim=min(truncate_dim or self.dim, self.dim))
         with bar("encoding", show=show_progress_bar, progress=progress) as tick:
             if output_value != "sentence_embedding":
                 if any((truncate_dim, normalize_embeddings, output, output_precision != "float32", workers != 1)):

@@ -56,6 +56,12 @@ def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], out
             if ends:
                 left.errorbar(*points(ends), linestyle="", markerfacecolor="white", markersize=8, **style)
         for place, (arm, control) in enumerate(differences):
+            runs = [len(scores) for one in (arm, control) for scores in longest[one].values()]
+            if len(set(runs)) > 1:
+                raise SystemExit(
+                    f"--difference {arm}={control}: {runs[0]} and {runs[-1]} runs, which are compared one by one; "
+                    "give both the same seeds, in folders that do not share an arm"
+                )
             changes = {
                 step: [one - other for one, other in zip(scores, longest[control][step], strict=True)]
                 for step, scores in longest[arm].items()

@@ -59,7 +59,7 @@ def draw(folders: list[Path], name: str, differences: list[tuple[str, str]], out
             runs = [len(scores) for one in (arm, control) for scores in longest[one].values()]
             if len(set(runs)) > 1:
                 raise SystemExit(
-                    f"--difference {arm}={control}: {runs[0]} and {runs[-1]} runs, which are compared one by one; "
+                    f"--difference {arm}={control}: {min(runs)} and {max(runs)} runs, which are compared one by one; "
                     "give both the same seeds, in folders that do not share an arm"
                 )
             changes = {
